@@ -1,0 +1,2 @@
+//! The GBNF grammar notation.
+#![forbid(unsafe_code)]

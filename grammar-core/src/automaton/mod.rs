@@ -1,0 +1,1 @@
+//! The interface between a grammar's machine and the runtime.

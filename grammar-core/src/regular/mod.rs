@@ -1,0 +1,1 @@
+//! Regular languages over code points, with intersection and complement.

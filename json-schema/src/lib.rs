@@ -1,0 +1,2 @@
+//! JSON Schema as a lazily built pushdown automaton.
+#![forbid(unsafe_code)]

@@ -1,0 +1,2 @@
+//! Constrained decoding: from grammars to token masks.
+#![deny(unsafe_code)]
