@@ -1,0 +1,291 @@
+//! What can happen in one state, as sparse ranges of bytes.
+
+use std::fmt;
+
+use super::{AtomId, Outcome, StateId};
+
+/// What a state does on a byte.
+#[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
+pub enum Step {
+    /// The frame moves on to another state.
+    Stay(StateId),
+    /// The frame waits as `resume`, and a new frame in state `callee`, which
+    /// has read the byte already, is pushed above it.
+    Call {
+        /// What the caller will do once the callee has ended.
+        resume: StateId,
+        /// The state of the new frame.
+        callee: StateId,
+    },
+    /// The frame has read the byte and ends.
+    Return(Outcome),
+}
+
+/// The bytes `lo..=hi` and what a state does on each of them.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub struct ByteRange {
+    /// The first byte.
+    pub lo: u8,
+    /// The last byte.
+    pub hi: u8,
+    /// What happens.
+    pub step: Step,
+}
+
+/// A call that reads nothing: the callee decides which bytes it wants.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub struct Call {
+    /// What the caller will do once the callee has ended.
+    pub resume: StateId,
+    /// The state of the new frame, before its first byte. A callee never
+    /// ends without reading a byte, and calls without bytes never form a
+    /// cycle.
+    pub callee: StateId,
+}
+
+/// What else is known of a row. A hint changes time, never results.
+#[derive(Clone, Debug, Default, Eq, PartialEq)]
+pub enum Hint {
+    /// Nothing.
+    #[default]
+    None,
+    /// A place where up to `left` more bytes of JSON white space (space, tab,
+    /// line feed, carriage return) may stand: each leads to a state that
+    /// differs in `left` only, and all other bytes behave as in `core`, which
+    /// has no step on white space. `u32::MAX` is "any number".
+    Gap {
+        /// The state that allows no more white space.
+        core: StateId,
+        /// How many more bytes of white space may follow.
+        left: u32,
+    },
+    /// This row equals the row of `base` but on `bytes` (sorted). Also, every
+    /// state that is reached along those bytes is again like the base's
+    /// successor but for exceptions, or unlike it altogether.
+    Except {
+        /// The state that this one is like.
+        base: StateId,
+        /// The bytes on which they differ.
+        bytes: Box<[u8]>,
+    },
+}
+
+/// What can happen in one state.
+///
+/// The ranges are sorted by their first byte. Where no two ranges share a
+/// byte, the state is deterministic on bytes ([`Row::is_deterministic`]).
+#[derive(Clone, Default, Eq, PartialEq)]
+pub struct Row {
+    ranges: Box<[ByteRange]>,
+    live: [u64; 4],
+    deterministic: bool,
+    /// Calls that read nothing.
+    pub calls: Box<[Call]>,
+    /// What happens on a whole token.
+    pub atoms: Box<[(AtomId, Step)]>,
+    /// Set if the frame may end here without reading a byte.
+    pub finish: Option<Outcome>,
+    /// Set if this state's frames have registers.
+    pub registers: bool,
+    /// What else is known.
+    pub hint: Hint,
+}
+
+impl Row {
+    /// Returns the ranges, sorted by their first byte.
+    pub fn ranges(&self) -> &[ByteRange] {
+        &self.ranges
+    }
+
+    /// Returns true if and only if the state has a step on `byte`.
+    pub fn is_live(&self, byte: u8) -> bool {
+        self.live[usize::from(byte >> 6)] >> (byte & 63) & 1 != 0
+    }
+
+    /// Returns the bytes on which the state has a step, as a bitset.
+    pub fn live(&self) -> &[u64; 4] {
+        &self.live
+    }
+
+    /// Returns true if and only if no byte has two steps.
+    pub fn is_deterministic(&self) -> bool {
+        self.deterministic
+    }
+
+    /// Returns true if and only if the state is alive within its own frame:
+    /// it has a byte, a call or an atom, and not only a finish.
+    pub fn is_open(&self) -> bool {
+        !(self.ranges.is_empty()
+            && self.calls.is_empty()
+            && self.atoms.is_empty())
+    }
+
+    /// Returns the step on `byte` of a state that is deterministic.
+    ///
+    /// Where the state has several, this is the first of them.
+    pub fn step(&self, byte: u8) -> Option<Step> {
+        if !self.is_live(byte) {
+            return None;
+        }
+        self.steps(byte).next()
+    }
+
+    /// Returns every step on `byte`.
+    pub fn steps(&self, byte: u8) -> impl Iterator<Item = Step> + '_ {
+        // Rows are short, and sorted by first byte.
+        self.ranges
+            .iter()
+            .take_while(move |range| range.lo <= byte)
+            .filter(move |range| byte <= range.hi)
+            .map(|range| range.step)
+    }
+}
+
+/// One range a line; bytes as characters where they are printable.
+impl fmt::Debug for Row {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for range in &self.ranges {
+            let (lo, hi) = (range.lo.escape_ascii(), range.hi.escape_ascii());
+            if range.lo == range.hi {
+                writeln!(f, "{lo} => {:?}", range.step)?;
+            } else {
+                writeln!(f, "{lo}-{hi} => {:?}", range.step)?;
+            }
+        }
+        for call in &self.calls {
+            writeln!(f, "call {call:?}")?;
+        }
+        for (atom, step) in &self.atoms {
+            writeln!(f, "atom {} => {step:?}", atom.0)?;
+        }
+        if let Some(outcome) = self.finish {
+            writeln!(f, "finish {outcome:?}")?;
+        }
+        if self.hint != Hint::None {
+            writeln!(f, "hint {:?}", self.hint)?;
+        }
+        Ok(())
+    }
+}
+
+/// Builds a [`Row`] from ranges in any order.
+#[derive(Clone, Debug, Default)]
+pub struct RowBuilder {
+    ranges: Vec<ByteRange>,
+    row: Row,
+}
+
+impl RowBuilder {
+    /// Creates a builder of an empty row.
+    pub fn new() -> RowBuilder {
+        RowBuilder::default()
+    }
+
+    /// Adds a step on the bytes `lo..=hi`. Nothing is added if `lo > hi`.
+    pub fn range(&mut self, lo: u8, hi: u8, step: Step) -> &mut RowBuilder {
+        if lo <= hi {
+            self.ranges.push(ByteRange { lo, hi, step });
+        }
+        self
+    }
+
+    /// Adds a step on one byte.
+    pub fn byte(&mut self, byte: u8, step: Step) -> &mut RowBuilder {
+        self.range(byte, byte, step)
+    }
+
+    /// Adds a call that reads nothing.
+    pub fn call(&mut self, call: Call) -> &mut RowBuilder {
+        let mut calls = std::mem::take(&mut self.row.calls).into_vec();
+        calls.push(call);
+        self.row.calls = calls.into();
+        self
+    }
+
+    /// Adds a step on an atom.
+    pub fn atom(&mut self, atom: AtomId, step: Step) -> &mut RowBuilder {
+        let mut atoms = std::mem::take(&mut self.row.atoms).into_vec();
+        atoms.push((atom, step));
+        self.row.atoms = atoms.into();
+        self
+    }
+
+    /// Lets the frame end here without reading a byte.
+    pub fn finish(&mut self, outcome: Outcome) -> &mut RowBuilder {
+        self.row.finish = Some(outcome);
+        self
+    }
+
+    /// Marks the state's frames as having registers.
+    pub fn registers(&mut self) -> &mut RowBuilder {
+        self.row.registers = true;
+        self
+    }
+
+    /// Sets what else is known of the row.
+    pub fn hint(&mut self, hint: Hint) -> &mut RowBuilder {
+        self.row.hint = hint;
+        self
+    }
+
+    /// Builds the row: sorts the ranges and joins neighbours that do the
+    /// same.
+    pub fn build(mut self) -> Row {
+        self.ranges.sort_by_key(|range| (range.lo, range.hi));
+        let mut ranges: Vec<ByteRange> = Vec::with_capacity(self.ranges.len());
+        let mut row = self.row;
+        row.deterministic = true;
+        let mut end: Option<u8> = None;
+        for range in self.ranges {
+            if end.is_some_and(|end| range.lo <= end) {
+                row.deterministic = false;
+            }
+            end = end.max(Some(range.hi));
+            for byte in range.lo..=range.hi {
+                row.live[usize::from(byte >> 6)] |= 1 << (byte & 63);
+            }
+            match ranges.last_mut() {
+                Some(last)
+                    if last.step == range.step
+                        && last.hi.checked_add(1) == Some(range.lo) =>
+                {
+                    last.hi = range.hi;
+                }
+                Some(last) if *last == range => {}
+                _ => ranges.push(range),
+            }
+        }
+        row.ranges = ranges.into();
+        row
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const A: Step = Step::Stay(StateId(1));
+    const B: Step = Step::Stay(StateId(2));
+
+    #[test]
+    fn neighbours_that_do_the_same_are_joined() {
+        let mut builder = RowBuilder::new();
+        builder.range(b'b', b'c', A).byte(b'a', A).byte(b'e', A);
+        let row = builder.build();
+        assert_eq!(row.ranges().len(), 2);
+        assert!(row.is_deterministic());
+        assert_eq!(row.step(b'b'), Some(A));
+        assert_eq!(row.step(b'd'), None);
+    }
+
+    #[test]
+    fn a_byte_with_two_steps_is_not_deterministic() {
+        let mut builder = RowBuilder::new();
+        builder.range(0, 255, A).byte(b'a', B);
+        let row = builder.build();
+        assert!(!row.is_deterministic());
+        assert_eq!(row.steps(b'a').collect::<Vec<_>>(), [A, B]);
+        assert_eq!(row.steps(b'b').collect::<Vec<_>>(), [A]);
+        assert_eq!(row.live(), &[u64::MAX; 4]);
+    }
+}
