@@ -121,9 +121,10 @@ pub struct AtomId(pub u32);
 pub struct Frame {
     /// The state.
     pub state: StateId,
-    /// How many units (code points, items, members) this frame has read.
+    /// How far this frame is from the bounds that its state sees only as
+    /// "far" (code points to read at least, and at most; likewise items).
     /// Only machines whose rows have [`Row::registers`] look at it.
-    pub count: u32,
+    pub counts: [u32; 2],
     /// What the frame remembers beyond its state, if anything.
     pub memory: Option<Arc<Memory>>,
 }
@@ -131,7 +132,7 @@ pub struct Frame {
 impl Frame {
     /// Creates a frame in `state` whose registers are empty.
     pub const fn new(state: StateId) -> Frame {
-        Frame { state, count: 0, memory: None }
+        Frame { state, counts: [0; 2], memory: None }
     }
 }
 
@@ -246,7 +247,7 @@ pub trait Automaton: fmt::Debug + Send + Sync {
         let _ = (callee, outcome);
         Ok(Some(Frame {
             state: to,
-            count: caller.count,
+            counts: caller.counts,
             memory: caller.memory.clone(),
         }))
     }

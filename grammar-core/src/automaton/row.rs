@@ -68,6 +68,23 @@ pub enum Hint {
         /// The bytes on which they differ.
         bytes: Box<[u8]>,
     },
+    /// This state is like `base` (a state without registers that stays in
+    /// its own frame), but only so many *units* may still be read. A unit is
+    /// complete each time a step leads back to `base` (a code point of a
+    /// string is; the states between are its bytes). A state inside a unit
+    /// is alive if that unit may still be completed. The frame may return or
+    /// finish only once at least `least` units were read, and at most `most`.
+    ///
+    /// Masks of all windows over one base are cut from one walk of the base:
+    /// tokens by the number of units that they need, cumulated.
+    Window {
+        /// The state without bounds.
+        base: StateId,
+        /// How many units must still be read before the frame may end.
+        least: u32,
+        /// How many units may still be read; `u32::MAX` is "any number".
+        most: u32,
+    },
 }
 
 /// What can happen in one state.
