@@ -1,2 +1,4 @@
 //! Constrained decoding: from grammars to token masks.
 #![deny(unsafe_code)]
+
+pub mod vocabulary;
