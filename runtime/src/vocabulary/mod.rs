@@ -18,8 +18,8 @@
 //! ```
 //! use maskwright::vocabulary::{TokenId, Vocabulary};
 //!
-//! let tokens = ["a", "ab", "<end>"].map(|token| token.as_bytes().to_vec());
-//! let vocabulary = Vocabulary::from_tokens(tokens.to_vec(), [TokenId(2)])?;
+//! let vocabulary =
+//!     Vocabulary::from_tokens(["a", "ab", "<end>"], [TokenId(2)])?;
 //! assert_eq!(vocabulary.token_bytes(TokenId(1)), Some(&b"ab"[..]));
 //! // An end token is a signal, not text.
 //! assert_eq!(vocabulary.token_bytes(TokenId(2)), None);

@@ -83,13 +83,14 @@ impl Vocabulary {
     /// Fails when an end token is not among the tokens, or when there are too
     /// many tokens.
     pub fn from_tokens(
-        tokens: Vec<Vec<u8>>,
+        tokens: impl IntoIterator<Item: AsRef<[u8]>>,
         end_tokens: impl IntoIterator<Item = TokenId>,
     ) -> Result<Vocabulary, VocabularyError> {
-        let mut builder = Builder::with_capacity(tokens.len());
-        for token in &tokens {
+        let tokens = tokens.into_iter();
+        let mut builder = Builder::with_capacity(tokens.size_hint().0);
+        for token in tokens {
             builder.push(TokenKind::Text, |bytes| {
-                bytes.extend_from_slice(token);
+                bytes.extend_from_slice(token.as_ref());
             })?;
         }
         builder.finish().with_end_tokens(end_tokens)

@@ -219,9 +219,8 @@ fn duplicate_empty_and_very_long_tokens_are_held() {
 
 #[test]
 fn end_tokens_are_a_set_and_never_text() {
-    let tokens = ["ok", "x", "y"].map(|token| token.as_bytes().to_vec());
     let vocabulary = Vocabulary::from_tokens(
-        tokens.to_vec(),
+        ["ok", "x", "y"],
         [TokenId(2), TokenId(1), TokenId(2)],
     )
     .expect("good tokens");
@@ -242,9 +241,8 @@ fn end_tokens_are_a_set_and_never_text() {
 
 #[test]
 fn padding_is_never_text_and_text_is_never_cut_off() {
-    let tokens = ["a", "b", "<end>"].map(|token| token.as_bytes().to_vec());
     let mut vocabulary =
-        Vocabulary::from_tokens(tokens.to_vec(), [TokenId(2)])
+        Vocabulary::from_tokens(["a", "b", "<end>"], [TokenId(2)])
             .expect("good tokens");
     assert_eq!(vocabulary.n_logits(), 3);
     vocabulary.set_n_logits(8).expect("padding");
@@ -268,7 +266,6 @@ fn padding_is_never_text_and_text_is_never_cut_off() {
 #[test]
 fn fingerprints_tell_what_masks_depend_on() {
     let toy = |tokens: &[&str]| {
-        let tokens = tokens.iter().map(|t| t.as_bytes().to_vec()).collect();
         Vocabulary::from_tokens(tokens, []).expect("good tokens")
     };
     let base = toy(&["ab", "c", "d"]);
@@ -292,9 +289,8 @@ fn fingerprints_tell_what_masks_depend_on() {
 
 #[test]
 fn spellable_bytes_err_below_and_occurring_bytes_above() {
-    let tokens = vec![b"a".to_vec(), b"bc".to_vec(), b"d".to_vec()];
-    let vocabulary =
-        Vocabulary::from_tokens(tokens, [TokenId(2)]).expect("good tokens");
+    let vocabulary = Vocabulary::from_tokens(["a", "bc", "d"], [TokenId(2)])
+        .expect("good tokens");
     let list = |set: [bool; 256]| -> Vec<u8> {
         (0..=255).filter(|&byte| set[usize::from(byte)]).collect()
     };

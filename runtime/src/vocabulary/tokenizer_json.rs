@@ -334,8 +334,7 @@ fn slots_of(
     file: TokenizerFile<'_>,
 ) -> Result<Vec<Slot<'_>>, VocabularyError> {
     let Model { vocab, unk_token, unk_id, .. } = file.model;
-    let mut slots = Vec::new();
-    slots.reserve(vocab.entries.len().min(MAX_TOKENS as usize));
+    let mut slots = Vec::with_capacity(vocab.entries.len());
     for (id, piece) in vocab.entries {
         let is_unknown = unk_id == Some(id)
             || unk_token.as_deref().is_some_and(|unk| unk == piece.0);
