@@ -32,7 +32,11 @@
 //!   longer (longer ones are stepped one by one); [`Automaton::advance`] and
 //!   [`Automaton::leave`] move the frame to the near state in time.
 
+pub mod cfg;
+mod machine;
+mod recognizer;
 mod row;
+mod stack;
 mod table;
 
 use std::{fmt, sync::Arc};
@@ -40,7 +44,10 @@ use std::{fmt, sync::Arc};
 use smallvec::SmallVec;
 
 pub use self::{
+    machine::{Frames, Machine},
+    recognizer::{Configuration, Recognizer, StackLimits, Symbol, Top},
     row::{ByteRange, Call, Hint, Row, RowBuilder, Step},
+    stack::{Edge, Stack},
     table::StateTable,
 };
 
