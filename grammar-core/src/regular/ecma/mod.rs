@@ -1,0 +1,45 @@
+//! ECMA-262 regular expressions with the `u` flag, as JSON Schema uses them.
+//!
+//! The parser keeps its groups on a stack of its own, so nesting costs no
+//! recursion. What strict `u` refuses but real patterns are full of is
+//! accepted where it has only one meaning: an escaped punctuation character
+//! (`\-`, `\_`, `\"`) is that character, and a `-` beside a class escape
+//! inside a class (`[\w-.]`) is a hyphen. All else that ECMA-262 calls an
+//! error is one.
+
+mod escape;
+mod parser;
+mod property;
+
+use super::error::PatternError;
+use super::limits::Limits;
+use super::regex::Regex;
+
+impl Regex {
+    /// Parses an ECMA-262 pattern with the `u` flag and the default limits.
+    ///
+    /// The expression accepts the texts that hold a match anywhere, as
+    /// `pattern` in JSON Schema does, unless the pattern is anchored.
+    ///
+    /// # Errors
+    ///
+    /// Fails when the pattern is not in the syntax, over a limit, or not
+    /// regular (a backreference).
+    pub fn ecma(pattern: &str) -> Result<Regex, PatternError> {
+        Regex::ecma_with(pattern, &Limits::new())
+    }
+
+    /// Parses an ECMA-262 pattern, as [`Regex::ecma`].
+    ///
+    /// # Errors
+    ///
+    /// Fails when the pattern is not in the syntax, over a limit, or not
+    /// regular (a backreference).
+    pub fn ecma_with(
+        pattern: &str,
+        limits: &Limits,
+    ) -> Result<Regex, PatternError> {
+        super::rust::check_length(pattern, limits)?;
+        parser::parse(pattern, limits).map(|regex| regex.search())
+    }
+}

@@ -1,0 +1,515 @@
+//! The pattern grammar: alternatives, groups, quantifiers, classes.
+
+use super::escape::{self, Escape};
+use super::property::Properties;
+use crate::regular::class::CharSet;
+use crate::regular::error::{PatternError, PatternErrorKind};
+use crate::regular::limits::{LimitError, LimitKind, Limits};
+use crate::regular::regex::{Op, Regex};
+use crate::regular::rust::ascii_word;
+
+/// Parses a pattern to the expression that it matches somewhere in a text.
+pub(super) fn parse(
+    pattern: &str,
+    limits: &Limits,
+) -> Result<Regex, PatternError> {
+    let mut parser = Parser {
+        input: Input { text: pattern, at: 0 },
+        limits,
+        ops: Vec::new(),
+        stack: vec![Frame::new(Kind::Group, 0)],
+        names: Vec::new(),
+        properties: Properties::default(),
+    };
+    while let Some(first) = parser.input.peek() {
+        parser.term(first)?;
+        if parser.ops.len() > limits.max_terms() {
+            let limit = limits.max_terms();
+            let given = parser.ops.len();
+            let error = LimitError::new(LimitKind::Terms, limit, given);
+            return Err(PatternError::limit(parser.input.at, error));
+        }
+    }
+    parser.finish()
+}
+
+/// A pattern and how far it has been read.
+pub(super) struct Input<'p> {
+    pub(super) text: &'p str,
+    pub(super) at: usize,
+}
+
+impl<'p> Input<'p> {
+    pub(super) fn rest(&self) -> &'p str {
+        self.text.get(self.at..).unwrap_or_default()
+    }
+
+    pub(super) fn peek(&self) -> Option<char> {
+        self.rest().chars().next()
+    }
+
+    pub(super) fn next(&mut self) -> Option<char> {
+        let next = self.peek()?;
+        self.at += next.len_utf8();
+        Some(next)
+    }
+
+    pub(super) fn eat(&mut self, text: &str) -> bool {
+        let found = self.rest().starts_with(text);
+        if found {
+            self.at += text.len();
+        }
+        found
+    }
+}
+
+pub(super) fn syntax<T>(
+    offset: usize,
+    message: impl Into<String>,
+) -> Result<T, PatternError> {
+    Err(PatternError::new(PatternErrorKind::Syntax, offset, message))
+}
+
+pub(super) fn refuse<T>(
+    kind: PatternErrorKind,
+    offset: usize,
+    message: impl Into<String>,
+) -> Result<T, PatternError> {
+    Err(PatternError::new(kind, offset, message))
+}
+
+#[derive(Clone, Copy)]
+enum Kind {
+    Group,
+    Look { behind: bool, negative: bool },
+}
+
+/// An open group.
+struct Frame {
+    kind: Kind,
+    opened_at: usize,
+    /// Complete alternatives.
+    n_alternatives: u32,
+    /// Terms of the alternative that is being read.
+    n_terms: u32,
+}
+
+impl Frame {
+    fn new(kind: Kind, opened_at: usize) -> Frame {
+        Frame { kind, opened_at, n_alternatives: 0, n_terms: 0 }
+    }
+}
+
+struct Parser<'p> {
+    input: Input<'p>,
+    limits: &'p Limits,
+    ops: Vec<Op>,
+    /// Never empty until the pattern ends.
+    stack: Vec<Frame>,
+    names: Vec<&'p str>,
+    properties: Properties,
+}
+
+impl Parser<'_> {
+    fn term(&mut self, first: char) -> Result<(), PatternError> {
+        let at = self.input.at;
+        match first {
+            '|' => {
+                self.input.next();
+                self.close_alternative();
+            }
+            '(' => return self.open_group(at),
+            ')' => return self.close_group(at),
+            '^' => {
+                self.input.next();
+                self.push_assertion(Op::Start)?;
+            }
+            '$' => {
+                self.input.next();
+                self.push_assertion(Op::End)?;
+            }
+            '[' => {
+                let set = self.class()?;
+                self.push_atom(Op::Class(set))?;
+            }
+            '.' => {
+                self.input.next();
+                self.push_atom(Op::Class(escape::dot()))?;
+            }
+            '\\' => self.escape_term(at)?,
+            '*' | '+' | '?' => {
+                return syntax(
+                    at,
+                    format!(
+                        "the quantifier `{first}` has nothing to repeat; \
+                         escape it as `\\{first}` to mean the character"
+                    ),
+                );
+            }
+            '{' | '}' | ']' => {
+                return syntax(
+                    at,
+                    format!(
+                        "a lone `{first}` is not allowed; escape it as \
+                         `\\{first}` to mean the character"
+                    ),
+                );
+            }
+            _ => {
+                self.input.next();
+                self.push_atom(Op::Class(CharSet::single(first)))?;
+            }
+        }
+        Ok(())
+    }
+
+    fn frame(&mut self) -> &mut Frame {
+        self.stack.last_mut().expect("the outermost frame is never popped")
+    }
+
+    fn close_alternative(&mut self) {
+        let frame = self.frame();
+        let n_terms = std::mem::take(&mut frame.n_terms);
+        frame.n_alternatives += 1;
+        self.ops.push(Op::Concat(n_terms));
+    }
+
+    fn push_atom(&mut self, op: Op) -> Result<(), PatternError> {
+        self.ops.push(op);
+        self.frame().n_terms += 1;
+        self.quantifier()
+    }
+
+    fn push_assertion(&mut self, op: Op) -> Result<(), PatternError> {
+        self.ops.push(op);
+        self.frame().n_terms += 1;
+        self.no_quantifier()
+    }
+
+    fn open_group(&mut self, at: usize) -> Result<(), PatternError> {
+        self.input.next();
+        let look = |behind, negative| Kind::Look { behind, negative };
+        let kind = if self.input.eat("?:") {
+            Kind::Group
+        } else if self.input.eat("?=") {
+            look(false, false)
+        } else if self.input.eat("?!") {
+            look(false, true)
+        } else if self.input.eat("?<=") {
+            look(true, false)
+        } else if self.input.eat("?<!") {
+            look(true, true)
+        } else if self.input.eat("?<") {
+            self.group_name(at)?;
+            Kind::Group
+        } else if self.input.rest().starts_with('?') {
+            return unknown_group(self.input.rest(), at);
+        } else {
+            Kind::Group
+        };
+        let limit = self.limits.max_nesting();
+        if self.stack.len() > limit {
+            let depth = self.stack.len();
+            let error = LimitError::new(LimitKind::Nesting, limit, depth);
+            return Err(PatternError::limit(at, error));
+        }
+        self.stack.push(Frame::new(kind, at));
+        Ok(())
+    }
+
+    fn group_name(&mut self, at: usize) -> Result<(), PatternError> {
+        let rest = self.input.rest();
+        let Some(end) = rest.find('>') else {
+            return syntax(at, "the name of this group has no closing `>`");
+        };
+        let name = &rest[..end];
+        let is_start = |c: char| c.is_alphabetic() || c == '_' || c == '$';
+        let is_part = |c: char| is_start(c) || c.is_alphanumeric();
+        if !name.starts_with(is_start) || !name.chars().all(is_part) {
+            return syntax(
+                at,
+                format!(
+                    "`{name}` is not a group name; use letters, digits, `_` \
+                     and `$`, and begin with no digit"
+                ),
+            );
+        }
+        if self.names.contains(&name) {
+            return syntax(
+                at,
+                format!("the group name `{name}` is used twice; rename one"),
+            );
+        }
+        self.names.push(name);
+        self.input.at += end + 1;
+        Ok(())
+    }
+
+    fn close_group(&mut self, at: usize) -> Result<(), PatternError> {
+        if self.stack.len() == 1 {
+            return syntax(
+                at,
+                "this `)` closes no group; escape it as `\\)` to mean the \
+                 character",
+            );
+        }
+        self.input.next();
+        self.close_alternative();
+        let frame = self.stack.pop().expect("there are two frames or more");
+        self.ops.push(Op::Alternate(frame.n_alternatives));
+        match frame.kind {
+            Kind::Group => {
+                self.frame().n_terms += 1;
+                self.quantifier()
+            }
+            Kind::Look { behind, negative } => {
+                self.push_assertion(Op::Look { behind, negative })
+            }
+        }
+    }
+
+    fn finish(mut self) -> Result<Regex, PatternError> {
+        if self.stack.len() > 1 {
+            let at = self.frame().opened_at;
+            return syntax(
+                at,
+                "this group is not closed; add `)`, or escape it as `\\(` to \
+                 mean the character",
+            );
+        }
+        self.close_alternative();
+        let n_alternatives = self.frame().n_alternatives;
+        self.ops.push(Op::Alternate(n_alternatives));
+        Ok(Regex::from_ops(self.ops))
+    }
+
+    /// Reads the quantifier after an atom, if there is one.
+    fn quantifier(&mut self) -> Result<(), PatternError> {
+        let at = self.input.at;
+        let (min, max) = match self.input.peek() {
+            Some('*') => (0, None),
+            Some('+') => (1, None),
+            Some('?') => (0, Some(1)),
+            Some('{') => {
+                let (min, max) = self.counts(at)?;
+                self.ops.push(Op::Repeat { min, max });
+                return self.after_quantifier();
+            }
+            _ => return Ok(()),
+        };
+        self.input.next();
+        self.ops.push(Op::Repeat { min, max });
+        self.after_quantifier()
+    }
+
+    /// A `?` makes a quantifier lazy, which matches the same texts.
+    fn after_quantifier(&mut self) -> Result<(), PatternError> {
+        self.input.eat("?");
+        let at = self.input.at;
+        match self.input.peek() {
+            Some('+') => refuse(
+                PatternErrorKind::Atomic,
+                at,
+                "possessive quantifiers are not in ECMA-262; remove the `+`",
+            ),
+            Some(next @ ('*' | '?' | '{')) => syntax(
+                at,
+                format!(
+                    "the quantifier `{next}` follows another one; put what \
+                     it repeats in a group"
+                ),
+            ),
+            _ => Ok(()),
+        }
+    }
+
+    fn no_quantifier(&mut self) -> Result<(), PatternError> {
+        match self.input.peek() {
+            Some(next @ ('*' | '+' | '?' | '{')) => syntax(
+                self.input.at,
+                format!(
+                    "the quantifier `{next}` follows an assertion; remove it"
+                ),
+            ),
+            _ => Ok(()),
+        }
+    }
+
+    /// Reads `{m}`, `{m,}` or `{m,n}`.
+    fn counts(
+        &mut self,
+        at: usize,
+    ) -> Result<(u32, Option<u32>), PatternError> {
+        self.input.next();
+        let Some(min) = self.number() else {
+            return syntax(
+                at,
+                "a lone `{` is not allowed; escape it as `\\{` to mean the \
+                 character",
+            );
+        };
+        let max = if self.input.eat(",") {
+            if self.input.rest().starts_with('}') {
+                None
+            } else {
+                match self.number() {
+                    Some(max) => Some(max),
+                    None => return syntax(at, "this count is not a number"),
+                }
+            }
+        } else {
+            Some(min)
+        };
+        if !self.input.eat("}") {
+            return syntax(at, "this count has no closing `}`");
+        }
+        if max.is_some_and(|max| max < min) {
+            return syntax(
+                at,
+                "the numbers of this count are out of order; the smaller \
+                 one comes first",
+            );
+        }
+        let limit = u64::from(u32::MAX - 1);
+        if min > limit {
+            return refuse(
+                PatternErrorKind::Limit,
+                at,
+                format!("the count {min} is over the limit of {limit}"),
+            );
+        }
+        // No text reaches an upper bound over the limit.
+        let max = max.filter(|&max| max <= limit);
+        let narrow = |n: u64| u32::try_from(n).unwrap_or(u32::MAX - 1);
+        Ok((narrow(min), max.map(narrow)))
+    }
+
+    /// Reads digits. Values that are too large saturate.
+    fn number(&mut self) -> Option<u64> {
+        let rest = self.input.rest();
+        let width = rest.bytes().take_while(u8::is_ascii_digit).count();
+        let digits = &rest[..width];
+        self.input.at += width;
+        if digits.is_empty() {
+            return None;
+        }
+        Some(digits.parse().unwrap_or(u64::MAX))
+    }
+
+    fn escape_term(&mut self, at: usize) -> Result<(), PatternError> {
+        let boundary =
+            |negative| Op::Boundary { word: ascii_word(), negative };
+        if self.input.eat("\\b") {
+            return self.push_assertion(boundary(false));
+        }
+        if self.input.eat("\\B") {
+            return self.push_assertion(boundary(true));
+        }
+        let escape =
+            escape::read(&mut self.input, &mut self.properties, false, at)?;
+        self.push_atom(Op::Class(escape.into_set()))
+    }
+
+    /// Reads a class with its brackets.
+    fn class(&mut self) -> Result<CharSet, PatternError> {
+        let opened_at = self.input.at;
+        self.input.next();
+        let negated = self.input.eat("^");
+        let mut ranges: Vec<(u32, u32)> = Vec::new();
+        loop {
+            if self.input.eat("]") {
+                break;
+            }
+            let at = self.input.at;
+            let first = self.class_atom(opened_at)?;
+            let is_range = self.input.rest().starts_with('-')
+                && !self.input.rest().starts_with("-]");
+            if !is_range {
+                first.add_to(&mut ranges);
+                continue;
+            }
+            self.input.next();
+            let last = self.class_atom(opened_at)?;
+            let (Escape::Character(lo), Escape::Character(hi)) =
+                (&first, &last)
+            else {
+                first.add_to(&mut ranges);
+                ranges.push((u32::from('-'), u32::from('-')));
+                last.add_to(&mut ranges);
+                continue;
+            };
+            if lo > hi {
+                return syntax(
+                    at,
+                    "the ends of this range are out of order; the smaller \
+                     one comes first",
+                );
+            }
+            ranges.push((*lo, *hi));
+        }
+        let set = CharSet::new(ranges);
+        Ok(if negated { set.complement() } else { set })
+    }
+
+    fn class_atom(
+        &mut self,
+        opened_at: usize,
+    ) -> Result<Escape, PatternError> {
+        let at = self.input.at;
+        match self.input.peek() {
+            None => syntax(
+                opened_at,
+                "this class is not closed; add `]`, or escape it as `\\[` to \
+                 mean the character",
+            ),
+            Some('\\') => {
+                escape::read(&mut self.input, &mut self.properties, true, at)
+            }
+            Some(character) => {
+                self.input.next();
+                Ok(Escape::Character(u32::from(character)))
+            }
+        }
+    }
+}
+
+fn unknown_group(rest: &str, at: usize) -> Result<(), PatternError> {
+    if rest.starts_with("?>") {
+        return refuse(
+            PatternErrorKind::Atomic,
+            at,
+            "atomic groups `(?>...)` are not in ECMA-262; use `(?:...)`",
+        );
+    }
+    if rest.starts_with("?P<") {
+        return refuse(
+            PatternErrorKind::Unsupported,
+            at,
+            "`(?P<name>...)` is not in ECMA-262; use `(?<name>...)`",
+        );
+    }
+    if rest.starts_with("?(") {
+        return refuse(
+            PatternErrorKind::Atomic,
+            at,
+            "conditional groups are not in ECMA-262; write both cases out",
+        );
+    }
+    if rest.starts_with("?#") {
+        return refuse(
+            PatternErrorKind::Unsupported,
+            at,
+            "comments `(?#...)` are not in ECMA-262; remove it",
+        );
+    }
+    let is_flag = |c: char| c.is_ascii_alphabetic() || c == '-' || c == '^';
+    if rest[1..].starts_with(is_flag) {
+        return refuse(
+            PatternErrorKind::Unsupported,
+            at,
+            "flags inside a pattern, such as `(?i)`, are not supported; \
+             write both cases out, as in `[aA]`",
+        );
+    }
+    syntax(at, "`(?` begins no group of ECMA-262; escape one of the two")
+}
