@@ -6,5 +6,6 @@
 #![forbid(unsafe_code)]
 
 pub mod automaton;
+pub mod grammar;
 pub mod regular;
 pub mod util;
