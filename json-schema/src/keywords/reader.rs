@@ -1,0 +1,358 @@
+//! Reads one schema object, keyword by keyword.
+
+use serde_json::{Map, Value};
+
+use super::{applicator, array, number, object, reference, string, value};
+use crate::draft::Draft;
+use crate::error::{ErrorKind, SchemaError};
+use crate::location::{Location, LocationId, Token};
+use crate::parse::builder::Builder;
+use crate::parse::resources::{Dialect, Target, Vocabularies};
+use crate::parse::{
+    Keyword, NodeId, NodeKind, PatternError, PatternId, ResourceId,
+    WarningReason,
+};
+
+/// One schema object while its keywords are read.
+pub(crate) struct Reader<'r, 'a> {
+    pub(crate) builder: &'r mut Builder<'a>,
+    pub(crate) map: &'a Map<String, Value>,
+    pub(crate) resource: ResourceId,
+    pub(crate) location: LocationId,
+    pub(crate) dialect: Dialect,
+    pub(crate) out: Vec<Keyword>,
+}
+
+/// Reads the constraints of a schema object.
+///
+/// # Errors
+///
+/// Fails at the first keyword whose value the draft does not allow.
+pub(crate) fn read<'a>(
+    builder: &mut Builder<'a>,
+    map: &'a Map<String, Value>,
+    resource: ResourceId,
+    location: LocationId,
+) -> Result<NodeKind, SchemaError> {
+    let dialect = builder.resources.get(resource).dialect;
+    let mut reader = Reader {
+        builder,
+        map,
+        resource,
+        location,
+        dialect,
+        out: Vec::new(),
+    };
+    if dialect.draft.ref_hides_siblings() && map.contains_key("$ref") {
+        reader.only_ref(map)?;
+    } else {
+        for (keyword, value) in map {
+            reader.keyword(keyword, value)?;
+        }
+    }
+    if reader.out.is_empty() {
+        return Ok(NodeKind::Any);
+    }
+    Ok(NodeKind::Keywords(reader.out.into()))
+}
+
+impl<'a> Reader<'_, 'a> {
+    pub(crate) fn draft(&self) -> Draft {
+        self.dialect.draft
+    }
+
+    /// Whether a keyword of drafts since `since` is one here.
+    pub(crate) fn since(&self, since: Draft) -> bool {
+        self.dialect.draft >= since
+    }
+
+    /// Reads `$ref` in a draft where it hides its siblings.
+    fn only_ref(&mut self, map: &'a Map<String, Value>) -> Result<(), SchemaError> {
+        for (keyword, value) in map {
+            if keyword == "$ref" {
+                self.used("$ref");
+                reference::reference(self, value)?;
+            } else if super::support(keyword) == Some(super::Enforced) {
+                self.warn(keyword, WarningReason::HiddenByRef);
+            }
+        }
+        Ok(())
+    }
+
+    fn keyword(
+        &mut self,
+        keyword: &'a str,
+        value: &'a Value,
+    ) -> Result<(), SchemaError> {
+        let Vocabularies { applicator, unevaluated, validation, .. } =
+            self.dialect.vocabularies;
+        if self.core(keyword, value)?
+            || (applicator && self.applicator(keyword, value)?)
+            || (unevaluated && self.unevaluated(keyword, value)?)
+            || (validation && self.validation(keyword, value)?)
+            || string::format(self, keyword, value)?
+            || self.is_annotation(keyword)
+        {
+            return Ok(());
+        }
+        self.warn(keyword, WarningReason::UnknownKeyword);
+        Ok(())
+    }
+
+    fn core(
+        &mut self,
+        keyword: &str,
+        value: &'a Value,
+    ) -> Result<bool, SchemaError> {
+        match keyword {
+            "$ref" => {
+                self.used("$ref");
+                reference::reference(self, value)?;
+            }
+            "$dynamicRef" if self.draft() == Draft::Draft202012 => {
+                self.used("$dynamicRef");
+                reference::dynamic(self, value)?;
+            }
+            "$recursiveRef" if self.draft() == Draft::Draft201909 => {
+                self.used("$recursiveRef");
+                reference::recursive(self, value)?;
+            }
+            "$schema" | "$id" | "$anchor" | "$dynamicAnchor"
+            | "$recursiveAnchor" | "$vocabulary" | "$comment" => {}
+            "id" => return Ok(self.draft() == Draft::Draft4),
+            "definitions" | "$defs" => {
+                if !value.is_object() {
+                    return Err(self.invalid(keyword, "an object of schemas"));
+                }
+            }
+            _ => return Ok(false),
+        }
+        Ok(true)
+    }
+
+    fn applicator(
+        &mut self,
+        keyword: &str,
+        value: &'a Value,
+    ) -> Result<bool, SchemaError> {
+        let array = applicator::read(self, keyword, value)?
+            || array::applicator(self, keyword, value)?;
+        Ok(array || object::applicator(self, keyword, value)?)
+    }
+
+    fn unevaluated(
+        &mut self,
+        keyword: &str,
+        value: &'a Value,
+    ) -> Result<bool, SchemaError> {
+        if self.draft() < Draft::Draft201909 {
+            return Ok(false);
+        }
+        match keyword {
+            "unevaluatedProperties" => {
+                let node = self.child("unevaluatedProperties", value)?;
+                self.push(
+                    "unevaluatedProperties",
+                    Keyword::UnevaluatedProperties(node),
+                );
+            }
+            "unevaluatedItems" => {
+                let node = self.child("unevaluatedItems", value)?;
+                self.push("unevaluatedItems", Keyword::UnevaluatedItems(node));
+            }
+            _ => return Ok(false),
+        }
+        Ok(true)
+    }
+
+    fn validation(
+        &mut self,
+        keyword: &str,
+        value: &'a Value,
+    ) -> Result<bool, SchemaError> {
+        Ok(value::read(self, keyword, value)?
+            || number::read(self, keyword, value)?
+            || string::read(self, keyword, value)?
+            || array::validation(self, keyword, value)?
+            || object::validation(self, keyword, value)?)
+    }
+
+    fn is_annotation(&self, keyword: &str) -> bool {
+        // An annotation is one in every draft: no meaning can be missed.
+        super::KEYWORDS.iter().any(|info| {
+            info.name == keyword && info.support == super::Annotation
+        }) || (keyword == "format")
+    }
+
+    /// Adds a constraint.
+    pub(crate) fn push(&mut self, name: &'static str, keyword: Keyword) {
+        self.used(name);
+        self.out.push(keyword);
+    }
+
+    /// Notes the first place of a keyword.
+    pub(crate) fn used(&mut self, name: &'static str) {
+        let used = &mut self.builder.used;
+        if !used.iter().any(|(keyword, _)| *keyword == name) {
+            let place = self.builder.resources.locations.add(self.location, name);
+            used.push((name, place));
+        }
+    }
+
+    /// The node of a schema that is a keyword's value.
+    pub(crate) fn child(
+        &mut self,
+        keyword: &'static str,
+        value: &'a Value,
+    ) -> Result<NodeId, SchemaError> {
+        let location =
+            self.builder.resources.locations.add(self.location, keyword);
+        self.node(keyword, value, location)
+    }
+
+    /// The node of a schema inside a keyword's value.
+    pub(crate) fn grandchild(
+        &mut self,
+        keyword: &'static str,
+        token: Token,
+        value: &'a Value,
+    ) -> Result<NodeId, SchemaError> {
+        let locations = &mut self.builder.resources.locations;
+        let outer = locations.add(self.location, keyword);
+        let location = locations.add(outer, token);
+        self.node(keyword, value, location)
+    }
+
+    fn node(
+        &mut self,
+        keyword: &str,
+        value: &'a Value,
+        location: LocationId,
+    ) -> Result<NodeId, SchemaError> {
+        if !value.is_object() && !value.is_boolean() {
+            let place = self.builder.resources.locations.get(location);
+            let expected = "a schema (an object or a boolean)";
+            return Err(invalid_at(keyword, expected, place));
+        }
+        let resource =
+            self.builder.resources.resource_of(value, self.resource);
+        self.builder.node(Target { value, resource, location })
+    }
+
+    /// The nodes of an array of schemas.
+    pub(crate) fn children(
+        &mut self,
+        keyword: &'static str,
+        value: &'a Value,
+    ) -> Result<Box<[NodeId]>, SchemaError> {
+        let Value::Array(items) = value else {
+            return Err(self.invalid(keyword, "an array of schemas"));
+        };
+        let nodes = items.iter().enumerate().map(|(index, item)| {
+            self.grandchild(keyword, Token::Index(index), item)
+        });
+        nodes.collect()
+    }
+
+    /// A whole number that is not negative; `2.0` is one.
+    pub(crate) fn count(
+        &self,
+        keyword: &str,
+        value: &Value,
+    ) -> Result<u64, SchemaError> {
+        let expected = "a whole number that is not negative";
+        let Value::Number(number) = value else {
+            return Err(self.invalid(keyword, expected));
+        };
+        whole(number.as_str()).ok_or_else(|| self.invalid(keyword, expected))
+    }
+
+    /// An array of strings.
+    pub(crate) fn names(
+        &mut self,
+        keyword: &str,
+        value: &'a Value,
+    ) -> Result<Box<[crate::parse::NameId]>, SchemaError> {
+        let expected = "an array of strings";
+        let Value::Array(items) = value else {
+            return Err(self.invalid(keyword, expected));
+        };
+        let mut names = Vec::with_capacity(items.len());
+        for item in items {
+            let Value::String(name) = item else {
+                return Err(self.invalid(keyword, expected));
+            };
+            names.push(self.builder.pool.name(name));
+        }
+        Ok(names.into())
+    }
+
+    /// A regular expression.
+    pub(crate) fn pattern(
+        &mut self,
+        keyword: &str,
+        source: &str,
+    ) -> Result<PatternId, SchemaError> {
+        let error = match self.builder.pool.pattern(source) {
+            Ok(pattern) => return Ok(pattern),
+            Err(error) => error,
+        };
+        let mut place = self.place().child(keyword);
+        if keyword == "patternProperties" {
+            place = place.child(source);
+        }
+        let pattern = source.to_owned();
+        Err(match error {
+            PatternError::Invalid { offset, message } => SchemaError::new(
+                ErrorKind::InvalidRegex { pattern, offset, message },
+                place,
+            ),
+            PatternError::Unsupported { feature } => SchemaError::new(
+                ErrorKind::UnsupportedRegex { pattern, feature },
+                place,
+            ),
+            PatternError::TooLarge { limit, value } => SchemaError::limit(
+                "size of a regular expression",
+                limit,
+                value,
+                place,
+            ),
+        })
+    }
+
+    /// Where this schema stands.
+    pub(crate) fn place(&self) -> Location {
+        self.builder.resources.locations.get(self.location)
+    }
+
+    /// The error of a keyword with a wrong value.
+    pub(crate) fn invalid(&self, keyword: &str, expected: &str) -> SchemaError {
+        invalid_at(keyword, expected, self.place().child(keyword))
+    }
+
+    pub(crate) fn warn(&mut self, keyword: &str, reason: WarningReason) {
+        self.builder.warn(keyword, self.location, reason);
+    }
+}
+
+fn invalid_at(keyword: &str, expected: &str, place: Location) -> SchemaError {
+    let keyword = keyword.to_owned();
+    let expected = expected.to_owned();
+    SchemaError::new(ErrorKind::InvalidKeyword { keyword, expected }, place)
+}
+
+/// Reads the text of a JSON number as a count. What is larger than a `u64`
+/// is the largest one, which no document can reach.
+fn whole(text: &str) -> Option<u64> {
+    if let Ok(count) = text.parse() {
+        return Some(count);
+    }
+    let value: crate::number::Decimal = text.parse().ok()?;
+    if value.is_negative() || !value.is_integer() {
+        return None;
+    }
+    if value >= crate::number::Decimal::from(u64::MAX) {
+        return Some(u64::MAX);
+    }
+    value.to_string().parse().ok()
+}
