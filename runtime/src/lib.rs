@@ -1,4 +1,5 @@
 //! Constrained decoding: from grammars to token masks.
 #![deny(unsafe_code)]
 
+pub mod pipeline;
 pub mod vocabulary;

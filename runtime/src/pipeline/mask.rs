@@ -1,0 +1,294 @@
+//! The grammar mask: the first stage that can forbid.
+
+use super::{
+    error::PipelineError,
+    row::Row,
+    stage::{Stage, StageKind, Step},
+};
+use crate::vocabulary::TokenId;
+
+mod sealed {
+    pub trait Sealed {}
+}
+
+/// A word of a bitmask: `u32`, `u64` or `usize`.
+///
+/// Token `i` is bit `i % BITS` of word `i / BITS`, the lowest bit first.
+pub trait MaskWord: sealed::Sealed + Copy + Eq {
+    /// The number of bits.
+    const BITS: usize;
+    /// A word that forbids every token.
+    const NONE: Self;
+    /// A word that allows every token.
+    const ALL: Self;
+
+    /// Returns true if and only if the bit at `index` is set.
+    fn is_set(self, index: usize) -> bool;
+
+    /// Returns how many bits are set.
+    fn n_set(self) -> usize;
+
+    /// Returns the index of the lowest set bit, and the word without it.
+    fn take_lowest(self) -> Option<(usize, Self)>;
+}
+
+macro_rules! impl_mask_word {
+    ($($word:ty),*) => {$(
+        impl sealed::Sealed for $word {}
+
+        impl MaskWord for $word {
+            const BITS: usize = <$word>::BITS as usize;
+            const NONE: $word = 0;
+            const ALL: $word = <$word>::MAX;
+
+            fn is_set(self, index: usize) -> bool {
+                self >> (index % <Self as MaskWord>::BITS) & 1 == 1
+            }
+
+            fn n_set(self) -> usize {
+                self.count_ones() as usize
+            }
+
+            fn take_lowest(self) -> Option<(usize, $word)> {
+                let index = self.trailing_zeros() as usize;
+                (self != 0).then(|| (index, self & (self - 1)))
+            }
+        }
+    )*};
+}
+
+impl_mask_word!(u32, u64, usize);
+
+/// Sets the logit of every token that the mask does not allow to minus
+/// infinity.
+///
+/// Bits beyond the row are ignored. Logits beyond the mask are forbidden: a
+/// mask that is too short never lets a token through.
+///
+/// ```
+/// let mut logits = [0.5, 1.5, 2.5];
+/// maskwright::pipeline::mask_logits(&mut logits, &[0b101_u32]);
+/// assert_eq!(logits, [0.5, f32::NEG_INFINITY, 2.5]);
+/// ```
+pub fn mask_logits<W: MaskWord>(logits: &mut [f32], words: &[W]) {
+    let covered = words.len().saturating_mul(W::BITS).min(logits.len());
+    let (covered, beyond) = logits.split_at_mut(covered);
+    beyond.fill(f32::NEG_INFINITY);
+    for (chunk, &word) in covered.chunks_mut(W::BITS).zip(words) {
+        if word == W::ALL {
+            continue;
+        }
+        if word == W::NONE {
+            chunk.fill(f32::NEG_INFINITY);
+            continue;
+        }
+        // PERF: a select and no branch, so that it becomes vector code.
+        for (index, logit) in chunk.iter_mut().enumerate() {
+            *logit =
+                if word.is_set(index) { *logit } else { f32::NEG_INFINITY };
+        }
+    }
+}
+
+/// The allowed tokens of one step, borrowed from whoever computed them.
+#[derive(Clone, Copy, Debug)]
+pub enum MaskBits<'a> {
+    /// Words of 32 bits, the layout that serving engines exchange.
+    U32(&'a [u32]),
+    /// Words of 64 bits.
+    U64(&'a [u64]),
+    /// Words of the machine, the layout of `fixedbitset`.
+    Usize(&'a [usize]),
+}
+
+impl<'a> From<&'a [u32]> for MaskBits<'a> {
+    fn from(words: &'a [u32]) -> MaskBits<'a> {
+        MaskBits::U32(words)
+    }
+}
+
+impl<'a> From<&'a [u64]> for MaskBits<'a> {
+    fn from(words: &'a [u64]) -> MaskBits<'a> {
+        MaskBits::U64(words)
+    }
+}
+
+impl<'a> From<&'a [usize]> for MaskBits<'a> {
+    fn from(words: &'a [usize]) -> MaskBits<'a> {
+        MaskBits::Usize(words)
+    }
+}
+
+impl MaskBits<'_> {
+    /// Returns true if and only if the mask allows a token.
+    pub fn is_allowed(self, token: TokenId) -> bool {
+        fn is_set<W: MaskWord>(words: &[W], token: TokenId) -> bool {
+            let index = token.index();
+            words
+                .get(index / W::BITS)
+                .is_some_and(|word| word.is_set(index % W::BITS))
+        }
+        match self {
+            MaskBits::U32(words) => is_set(words, token),
+            MaskBits::U64(words) => is_set(words, token),
+            MaskBits::Usize(words) => is_set(words, token),
+        }
+    }
+
+    /// Returns how many tokens the mask allows.
+    pub fn n_allowed(self) -> usize {
+        fn n_set<W: MaskWord>(words: &[W]) -> usize {
+            words.iter().map(|word| word.n_set()).sum()
+        }
+        match self {
+            MaskBits::U32(words) => n_set(words),
+            MaskBits::U64(words) => n_set(words),
+            MaskBits::Usize(words) => n_set(words),
+        }
+    }
+
+    /// Visits the allowed tokens, ascending.
+    pub fn for_each_allowed(self, mut visit: impl FnMut(TokenId)) {
+        fn each<W: MaskWord>(words: &[W], visit: &mut impl FnMut(TokenId)) {
+            for (place, &word) in words.iter().enumerate() {
+                let mut word = word;
+                while let Some((bit, rest)) = word.take_lowest() {
+                    visit(TokenId::from_index(place * W::BITS + bit));
+                    word = rest;
+                }
+            }
+        }
+        match self {
+            MaskBits::U32(words) => each(words, &mut visit),
+            MaskBits::U64(words) => each(words, &mut visit),
+            MaskBits::Usize(words) => each(words, &mut visit),
+        }
+    }
+
+    /// Applies the mask to a plain row, as [`mask_logits`] does.
+    pub(super) fn mask_logits(self, logits: &mut [f32]) {
+        match self {
+            MaskBits::U32(words) => mask_logits(logits, words),
+            MaskBits::U64(words) => mask_logits(logits, words),
+            MaskBits::Usize(words) => mask_logits(logits, words),
+        }
+    }
+
+    /// Refuses a mask that was made for a row of another width.
+    fn check_width(self, n_logits: usize) -> Result<(), PipelineError> {
+        let (given, bits) = match self {
+            MaskBits::U32(words) => (words.len(), <u32 as MaskWord>::BITS),
+            MaskBits::U64(words) => (words.len(), <u64 as MaskWord>::BITS),
+            MaskBits::Usize(words) => (words.len(), <usize as MaskWord>::BITS),
+        };
+        let expected = n_logits.div_ceil(bits);
+        if given == expected {
+            Ok(())
+        } else {
+            Err(PipelineError::MaskWidth { given, expected, n_logits })
+        }
+    }
+}
+
+/// Forbids what the step's mask does not allow; does nothing without one.
+#[derive(Clone, Copy, Debug)]
+pub struct GrammarMask;
+
+impl Stage for GrammarMask {
+    fn name(&self) -> &'static str {
+        "mask"
+    }
+
+    fn kind(&self) -> StageKind {
+        StageKind::Mask
+    }
+
+    fn apply(
+        &self,
+        row: &mut Row<'_>,
+        step: &Step<'_>,
+    ) -> Result<(), PipelineError> {
+        let Some(mask) = step.mask else { return Ok(()) };
+        mask.check_width(row.n_logits())?;
+        row.apply_mask(mask);
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+#[expect(clippy::float_cmp, reason = "a mask never changes a logit")]
+mod tests {
+    use super::*;
+
+    /// Returns words in which a token is allowed when `is_allowed` says so.
+    fn words<W: MaskWord + From<bool>>(
+        n_logits: usize,
+        is_allowed: impl Fn(usize) -> bool,
+        join: impl Fn(W, usize) -> W,
+    ) -> Vec<W> {
+        let mut words = vec![W::NONE; n_logits.div_ceil(W::BITS)];
+        for token in (0..n_logits).filter(|&token| is_allowed(token)) {
+            let word = &mut words[token / W::BITS];
+            *word = join(*word, token % W::BITS);
+        }
+        words
+    }
+
+    /// Sets of allowed tokens that take every path of the loop.
+    const PATTERNS: &[fn(usize) -> bool] = &[
+        |_| true,
+        |_| false,
+        |token| token % 3 == 1,
+        |token| token / 64 % 2 == 0,
+        |token| token == 70,
+    ];
+
+    #[test]
+    fn masked_rows_equal_a_plain_loop_at_every_width() {
+        for n_logits in [0, 1, 31, 32, 33, 63, 64, 65, 128, 200] {
+            for is_allowed in PATTERNS {
+                let u32s = words(n_logits, is_allowed, |w: u32, i| w | 1 << i);
+                let u64s = words(n_logits, is_allowed, |w: u64, i| w | 1 << i);
+                let usizes =
+                    words(n_logits, is_allowed, |w: usize, i| w | 1 << i);
+                let expected: Vec<f32> =
+                    (0..n_logits)
+                        .map(|i| {
+                            if is_allowed(i) { 1.5 } else { f32::NEG_INFINITY }
+                        })
+                        .collect();
+                let allowed: Vec<TokenId> = (0..n_logits)
+                    .filter(|&token| is_allowed(token))
+                    .map(TokenId::from_index)
+                    .collect();
+                for mask in [
+                    MaskBits::from(&*u32s),
+                    MaskBits::from(&*u64s),
+                    MaskBits::from(&*usizes),
+                ] {
+                    let mut row = vec![1.5; n_logits];
+                    mask.mask_logits(&mut row);
+                    assert_eq!(row, expected);
+                    let mut visited = Vec::new();
+                    mask.for_each_allowed(|token| visited.push(token));
+                    assert_eq!(visited, allowed);
+                    assert_eq!(mask.n_allowed(), allowed.len());
+                    assert!(allowed.iter().all(|&t| mask.is_allowed(t)));
+                    let beyond = TokenId::from_index(n_logits + 64);
+                    assert!(!mask.is_allowed(beyond));
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn short_masks_forbid_and_long_masks_are_cut() {
+        let mut row = [1.0; 70];
+        mask_logits(&mut row, &[u32::MAX]);
+        assert_eq!(row[..32], [1.0; 32]);
+        assert_eq!(row[32..], [f32::NEG_INFINITY; 38]);
+        let mut row = [1.0; 3];
+        mask_logits(&mut row, &[0b11_u64, 1]);
+        assert_eq!(row, [1.0, 1.0, f32::NEG_INFINITY]);
+    }
+}

@@ -1,0 +1,71 @@
+//! Repetition penalty (Keskar et al., CTRL, 2019): what was seen weighs less.
+
+use super::{
+    error::PipelineError,
+    row::Row,
+    stage::{Stage, StageKind, Step},
+};
+use crate::vocabulary::TokenId;
+
+/// Divides the positive logits of seen tokens by a factor and multiplies the
+/// negative ones by it: dividing those would reward repetition.
+#[derive(Clone, Copy, Debug)]
+pub struct RepetitionPenalty {
+    factor: f32,
+    with_prompt: bool,
+}
+
+impl RepetitionPenalty {
+    /// Creates the stage. Tokens of the prompt count as seen if
+    /// `with_prompt`.
+    ///
+    /// # Errors
+    ///
+    /// Fails when the factor is not positive and finite.
+    pub fn new(
+        factor: f32,
+        with_prompt: bool,
+    ) -> Result<RepetitionPenalty, PipelineError> {
+        if factor > 0.0 && factor.is_finite() {
+            return Ok(RepetitionPenalty { factor, with_prompt });
+        }
+        Err(PipelineError::OutOfRange {
+            option: "repetition_penalty",
+            given: f64::from(factor),
+            range: "greater than 0 and finite; 1 turns it off",
+        })
+    }
+
+    fn penalize(self, row: &mut Row<'_>, token: TokenId) {
+        row.edit(token, |logit| {
+            if logit > 0.0 { logit / self.factor } else { logit * self.factor }
+        });
+    }
+}
+
+impl Stage for RepetitionPenalty {
+    fn name(&self) -> &'static str {
+        "repetition_penalty"
+    }
+
+    fn kind(&self) -> StageKind {
+        StageKind::Score
+    }
+
+    fn apply(
+        &self,
+        row: &mut Row<'_>,
+        step: &Step<'_>,
+    ) -> Result<(), PipelineError> {
+        if self.with_prompt {
+            for token in step.history.distinct() {
+                self.penalize(row, token);
+            }
+        } else {
+            for &(token, _) in step.history.output_counts() {
+                self.penalize(row, token);
+            }
+        }
+        Ok(())
+    }
+}

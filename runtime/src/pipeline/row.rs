@@ -1,0 +1,271 @@
+//! A row of logits on its way through the stages.
+
+use super::{mask::MaskBits, softmax};
+use crate::vocabulary::TokenId;
+
+/// A mask that allows at most one token in this many turns the row into a
+/// list.
+///
+/// PERF: a list entry costs about what four floats of a plain row cost in
+/// the loops of later stages.
+const SPARSE: usize = 4;
+
+/// A token that is still in play, with its logit.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Candidate {
+    /// The token.
+    pub token: TokenId,
+    /// Its logit, finite.
+    pub logit: f32,
+}
+
+/// Memory that steps use again and again. One for each thread that runs
+/// steps; it holds nothing from one step to the next.
+#[derive(Debug, Default)]
+pub struct Scratch {
+    candidates: Vec<Candidate>,
+    values: Vec<f32>,
+}
+
+impl Scratch {
+    /// Creates memory that grows with use.
+    pub fn new() -> Scratch {
+        Scratch::default()
+    }
+}
+
+/// A row of logits on its way through the stages.
+///
+/// It begins as a plain array with minus infinity for what is forbidden, and
+/// becomes a list of candidates as soon as few tokens are left. Stages need
+/// not care which it is.
+#[derive(Debug)]
+pub struct Row<'a> {
+    /// What the row is while `is_list` is false.
+    logits: &'a mut [f32],
+    /// What the row is once `is_list` is true: finite logits only, by
+    /// ascending token.
+    candidates: &'a mut Vec<Candidate>,
+    values: &'a mut Vec<f32>,
+    is_list: bool,
+}
+
+impl<'a> Row<'a> {
+    /// Creates a row over the logits of all tokens.
+    pub fn new(logits: &'a mut [f32], scratch: &'a mut Scratch) -> Row<'a> {
+        scratch.candidates.clear();
+        Row {
+            logits,
+            candidates: &mut scratch.candidates,
+            values: &mut scratch.values,
+            is_list: false,
+        }
+    }
+
+    /// Returns how many tokens the row began with.
+    pub fn n_logits(&self) -> usize {
+        self.logits.len()
+    }
+
+    /// Returns the logit of a token; minus infinity when it is forbidden or
+    /// not in the row.
+    pub fn logit(&self, token: TokenId) -> f32 {
+        let logit = if self.is_list {
+            self.place(token).map(|index| self.candidates[index].logit)
+        } else {
+            self.logits.get(token.index()).copied()
+        };
+        logit.unwrap_or(f32::NEG_INFINITY)
+    }
+
+    /// Changes the logit of a token, unless it is forbidden or not in the
+    /// row. Making it minus infinity forbids the token.
+    pub fn edit(&mut self, token: TokenId, change: impl FnOnce(f32) -> f32) {
+        if self.is_list {
+            let Some(index) = self.place(token) else { return };
+            let logit = change(self.candidates[index].logit);
+            if logit == f32::NEG_INFINITY {
+                self.candidates.remove(index);
+            } else {
+                self.candidates[index].logit = logit;
+            }
+        } else if let Some(logit) = self.logits.get_mut(token.index())
+            && *logit != f32::NEG_INFINITY
+        {
+            *logit = change(*logit);
+        }
+    }
+
+    /// Changes the logit of every token that is not forbidden, by a rule that
+    /// leaves minus infinity as it is.
+    pub fn edit_all(&mut self, change: impl Fn(f32) -> f32) {
+        if self.is_list {
+            for candidate in &mut *self.candidates {
+                candidate.logit = change(candidate.logit);
+            }
+            self.candidates.retain(|one| one.logit != f32::NEG_INFINITY);
+        } else {
+            for logit in &mut *self.logits {
+                *logit = change(*logit);
+            }
+        }
+    }
+
+    /// Forbids a token.
+    pub fn forbid(&mut self, token: TokenId) {
+        self.edit(token, |_| f32::NEG_INFINITY);
+    }
+
+    /// Forbids every token that is not in the mask.
+    pub fn apply_mask(&mut self, mask: MaskBits<'_>) {
+        if self.is_list {
+            self.candidates.retain(|one| mask.is_allowed(one.token));
+        } else if mask.n_allowed().saturating_mul(SPARSE) > self.n_logits() {
+            mask.mask_logits(self.logits);
+        } else {
+            let logits = &*self.logits;
+            let candidates = &mut *self.candidates;
+            mask.for_each_allowed(|token| {
+                if let Some(&logit) = logits.get(token.index())
+                    && logit != f32::NEG_INFINITY
+                {
+                    candidates.push(Candidate { token, logit });
+                }
+            });
+            self.is_list = true;
+        }
+    }
+
+    /// Returns the tokens that are not forbidden, by ascending token.
+    pub fn candidates(&mut self) -> &[Candidate] {
+        self.make_list(f32::MIN);
+        self.candidates
+    }
+
+    /// Drops every token whose logit is below `least`.
+    ///
+    /// A truncation that asks for at most the greatest logit keeps at least
+    /// one token.
+    pub fn keep_at_least(&mut self, least: f32) {
+        if self.is_list {
+            self.candidates.retain(|one| one.logit >= least);
+        } else {
+            self.make_list(least);
+        }
+    }
+
+    /// Of the tokens whose logit is `tied`, drops all but the first `n_kept`.
+    #[expect(clippy::float_cmp, reason = "a tie is exact")]
+    pub fn keep_ties(&mut self, tied: f32, n_kept: usize) {
+        self.make_list(f32::MIN);
+        let mut n_left = n_kept;
+        self.candidates.retain(|one| {
+            let is_tied = one.logit == tied;
+            let is_kept = !is_tied || n_left > 0;
+            if is_tied {
+                n_left = n_left.saturating_sub(1);
+            }
+            is_kept
+        });
+    }
+
+    /// Returns the greatest logit, or minus infinity when every token is
+    /// forbidden.
+    pub fn max(&self) -> f32 {
+        if self.is_list {
+            let logits = self.candidates.iter().map(|one| one.logit);
+            logits.fold(f32::NEG_INFINITY, f32::max)
+        } else {
+            softmax::max(self.logits)
+        }
+    }
+
+    /// Returns the strongest token, the one with the lowest id among equals.
+    pub fn greatest(&self) -> Option<Candidate> {
+        let max = self.max();
+        let mut greatest = None;
+        self.visit(|one| {
+            let is_found = one.logit >= max && one.logit > f32::NEG_INFINITY;
+            if is_found {
+                greatest = Some(one);
+            }
+            !is_found
+        });
+        greatest
+    }
+
+    /// Returns the sum of e to the power of each logit less the greatest one.
+    pub fn mass(&self) -> f64 {
+        let max = self.max();
+        if max == f32::NEG_INFINITY {
+            0.0
+        } else if self.is_list {
+            let logits = self.candidates.iter().map(|one| one.logit);
+            logits.map(|logit| f64::from(softmax::exp(logit - max))).sum()
+        } else {
+            softmax::mass(self.logits, max)
+        }
+    }
+
+    /// Returns the first token that is not a number or is positive infinity.
+    pub(super) fn find_bad(&self) -> Option<Candidate> {
+        if !self.is_list && softmax::all_good(self.logits) {
+            return None;
+        }
+        let mut bad = None;
+        self.visit(|one| {
+            if one.logit.is_nan() || one.logit == f32::INFINITY {
+                bad = Some(one);
+            }
+            bad.is_none()
+        });
+        bad
+    }
+
+    /// Visits every token by ascending id, forbidden ones too while the row
+    /// is plain, until `visit` returns false.
+    pub(super) fn visit(&self, mut visit: impl FnMut(Candidate) -> bool) {
+        if self.is_list {
+            let mut candidates = self.candidates.iter();
+            candidates.all(|&one| visit(one));
+        } else {
+            self.logits.iter().enumerate().all(|(index, &logit)| {
+                visit(Candidate { token: TokenId::from_index(index), logit })
+            });
+        }
+    }
+
+    /// Returns the logits in no order, and a buffer to work in.
+    pub(super) fn values(&mut self) -> (&[f32], &mut Vec<f32>) {
+        if self.is_list {
+            // The plain row has been left behind: its front is free memory.
+            let n_candidates = self.candidates.len();
+            let values = &mut self.logits[..n_candidates];
+            for (value, one) in values.iter_mut().zip(&*self.candidates) {
+                *value = one.logit;
+            }
+            (&*values, &mut *self.values)
+        } else {
+            (&*self.logits, &mut *self.values)
+        }
+    }
+
+    /// Turns a plain row into a list of the tokens with at least this logit.
+    fn make_list(&mut self, least: f32) {
+        if self.is_list {
+            return;
+        }
+        let tokens = (0..).map(TokenId);
+        let logits = self.logits.iter().copied();
+        let all = tokens
+            .zip(logits)
+            .map(|(token, logit)| Candidate { token, logit });
+        self.candidates.extend(all.filter(|one| one.logit >= least));
+        self.is_list = true;
+    }
+
+    /// Returns where a token stands in the list.
+    fn place(&self, token: TokenId) -> Option<usize> {
+        self.candidates.binary_search_by_key(&token, |one| one.token).ok()
+    }
+}
