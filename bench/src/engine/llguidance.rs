@@ -1,0 +1,93 @@
+//! llguidance as its own benchmark runs it: default JSON options (any
+//! whitespace, declared property order) and its general slices.
+
+use std::path::Path;
+
+use llguidance::api::TopLevelGrammar;
+use llguidance::earley::SlicedBiasComputer;
+use llguidance::toktrie::InferenceCapabilities;
+use llguidance::{Matcher, ParserFactory};
+use toktrie_hf_tokenizers::ByteTokenizer;
+
+use super::{Engine, Sequence};
+use crate::tokenizer::Shape;
+
+/// The engine with its tokenizer environment.
+#[allow(missing_debug_implementations, reason = "the factory has no Debug")]
+pub struct LlGuidance {
+    factory: ParserFactory,
+}
+
+impl LlGuidance {
+    /// Loads the vocabulary and the slices.
+    ///
+    /// # Errors
+    ///
+    /// What the crate said of the tokenizer's file.
+    pub fn load(path: &Path, shape: Shape) -> Result<LlGuidance, String> {
+        let mut tokenizer = ByteTokenizer::from_file(path)
+            .map_err(|error| format!("{}: {error}", path.display()))?;
+        tokenizer.set_eos_token(shape.end_token);
+        let environment = tokenizer
+            .into_tok_env(Some(shape.width as usize))
+            .map_err(|error| error.to_string())?;
+        let mut factory = ParserFactory::new(
+            &environment,
+            InferenceCapabilities::default(),
+            &SlicedBiasComputer::general_slices(),
+        )
+        .map_err(|error| error.to_string())?;
+        factory.quiet();
+        Ok(LlGuidance { factory })
+    }
+}
+
+impl Engine for LlGuidance {
+    fn name(&self) -> &'static str {
+        "llguidance 1.9.1"
+    }
+
+    fn open(&self, schema: &str) -> Result<Box<dyn Sequence>, String> {
+        let schema =
+            serde_json::from_str(schema).map_err(|error| error.to_string())?;
+        let grammar = TopLevelGrammar::from_json_schema(schema);
+        let matcher = Matcher::new(self.factory.create_parser(grammar));
+        match matcher.get_error() {
+            Some(error) => Err(error),
+            None => Ok(Box::new(Running(matcher))),
+        }
+    }
+}
+
+struct Running(Matcher);
+
+impl Sequence for Running {
+    fn cold_copy(&self) -> Result<Box<dyn Sequence>, String> {
+        Ok(Box::new(Running(self.0.deep_clone())))
+    }
+
+    fn mask_into(&mut self, words: &mut [u32]) -> Result<(), String> {
+        let mask =
+            self.0.compute_mask_or_eos().map_err(|error| error.to_string())?;
+        let mask = mask.as_slice();
+        let common = mask.len().min(words.len());
+        words[..common].copy_from_slice(&mask[..common]);
+        words[common..].fill(0);
+        Ok(())
+    }
+
+    fn accept(&mut self, token: u32) -> Result<(), String> {
+        self.0.consume_token(token).map_err(|error| error.to_string())
+    }
+
+    fn is_accepting(&mut self) -> bool {
+        self.0.is_accepting().unwrap_or(false)
+    }
+
+    fn describe(&self) -> String {
+        self.0.last_step_stats().map_or_else(
+            |error| error.to_string(),
+            |stats| format!("{stats:?}"),
+        )
+    }
+}

@@ -1,0 +1,54 @@
+//! What an engine has to offer to be measured.
+//!
+//! An engine that lives in this process implements [`Engine`] and
+//! [`Sequence`]; one that does not can be measured by its own runner and
+//! joined as a column through `measure::Outcome`, which is all that the
+//! tables read.
+
+mod llguidance;
+
+pub use self::llguidance::LlGuidance;
+
+/// A grammar engine with its vocabulary loaded.
+pub trait Engine {
+    /// The name for the tables.
+    fn name(&self) -> &'static str;
+
+    /// From a schema's text to a sequence ready for its first mask.
+    ///
+    /// # Errors
+    ///
+    /// The engine's own message where it refuses the schema.
+    fn open(&self, schema: &str) -> Result<Box<dyn Sequence>, String>;
+}
+
+/// The state of one output.
+pub trait Sequence {
+    /// A sequence at the start of the same grammar that knows nothing of what
+    /// this one has built. Called before the first mask, outside the clock.
+    ///
+    /// # Errors
+    ///
+    /// As for [`Engine::open`].
+    fn cold_copy(&self) -> Result<Box<dyn Sequence>, String>;
+
+    /// Writes the allowed tokens as bits, token 0 lowest, into `words`.
+    ///
+    /// # Errors
+    ///
+    /// The engine's own message; the instance then counts as refused.
+    fn mask_into(&mut self, words: &mut [u32]) -> Result<(), String>;
+
+    /// Appends a token that the mask allowed.
+    ///
+    /// # Errors
+    ///
+    /// The engine's own message; the instance then counts as refused.
+    fn accept(&mut self, token: u32) -> Result<(), String>;
+
+    /// Whether the output may end here.
+    fn is_accepting(&mut self) -> bool;
+
+    /// The state in words, and why its mask cost what it did.
+    fn describe(&self) -> String;
+}

@@ -1,0 +1,50 @@
+//! Maskwright and its peers over the same token ids, in one process, on one
+//! thread. See `README.md` beside the manifest.
+
+mod clock;
+mod corpus;
+mod engine;
+mod maskbench;
+mod measure;
+mod memory;
+mod options;
+mod progress;
+mod report;
+mod slowest;
+mod spelling;
+mod stats;
+mod tokenizer;
+
+use std::process::ExitCode;
+
+use crate::options::{Command, Options};
+
+/// Grammar compilers recurse; the peer's own runner gives it as much.
+const STACK_BYTES: usize = 512 << 20;
+
+fn main() -> ExitCode {
+    let worker = std::thread::Builder::new()
+        .stack_size(STACK_BYTES)
+        .spawn(run)
+        .expect("a thread can be started");
+    match worker.join() {
+        Ok(Ok(())) => ExitCode::SUCCESS,
+        Ok(Err(message)) => {
+            eprintln!("error: {message}");
+            ExitCode::FAILURE
+        }
+        Err(_) => ExitCode::FAILURE,
+    }
+}
+
+fn run() -> Result<(), String> {
+    let options = Options::from_command_line()?;
+    match options.command {
+        Command::Help => {
+            println!("{}", options::HELP);
+            Ok(())
+        }
+        Command::MaskBench => maskbench::run(&options),
+        Command::MemoryChild => maskbench::memory_child(&options),
+    }
+}
