@@ -5,10 +5,7 @@ use rand_chacha::{
     rand_core::{RngCore, SeedableRng},
 };
 
-use super::{
-    row::{Candidate, Row},
-    softmax,
-};
+use super::row::{Candidate, Row};
 use crate::vocabulary::TokenId;
 
 /// How a token is chosen from what the stages left.
@@ -44,7 +41,9 @@ impl Choose {
     ) -> Option<Choice> {
         let chosen = match self {
             Choose::Greedy => row.greatest(),
-            Choose::Draw { seed } => draw(row, uniform(seed, position)),
+            Choose::Draw { seed } => {
+                row.at_mass(row.mass() * uniform(seed, position))
+            }
         };
         chosen.map(|Candidate { token, logit }| Choice { token, logit })
     }
@@ -64,25 +63,6 @@ fn uniform(seed: u64, position: u64) -> f64 {
     let [high, low] = [bits >> 32, bits >> 11 & 0x1f_ffff]
         .map(|part| u32::try_from(part).unwrap_or(u32::MAX));
     (f64::from(high) + f64::from(low) / f64::from(1 << 21)) / 4_294_967_296.0
-}
-
-/// Returns the token at which the cumulative probability, in the order of the
-/// ids, exceeds `quantile`.
-fn draw(row: &Row<'_>, quantile: f64) -> Option<Candidate> {
-    let max = row.max();
-    let target = row.mass() * quantile;
-    let mut mass = 0.0;
-    let mut drawn = None;
-    row.visit(|candidate| {
-        let weight = f64::from(softmax::exp(candidate.logit - max));
-        if weight > 0.0 {
-            // Rounding may leave the target just beyond the last token.
-            drawn = Some(candidate);
-            mass += weight;
-        }
-        mass <= target
-    });
-    drawn
 }
 
 #[cfg(test)]

