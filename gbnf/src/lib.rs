@@ -1,2 +1,84 @@
 //! The GBNF grammar notation.
+//!
+//! GBNF is llama.cpp's notation for grammars. [`compile`] turns a text into a
+//! machine; [`parse`] and [`lower`] are its two halves, for those who want
+//! the tree or the grammar. What llama.cpp accepts means the same here, and
+//! every context-free grammar works: ambiguous ones, nullable ones, and those
+//! that are left-recursive, directly, indirectly or behind what may be empty.
+//!
+//! ```
+//! let (machine, warnings) =
+//!     maskwright_gbnf::compile("root ::= root \"a\" | \"b\"", "root")?;
+//! assert!(warnings.is_empty());
+//! let row = machine.row(machine.start()).expect("small");
+//! assert!(row.is_live(b'b') && !row.is_live(b'a'));
+//!
+//! let error = maskwright_gbnf::compile("root ::= nmae\nname ::= \"x\"", "root")
+//!     .unwrap_err();
+//! assert_eq!((error.line(), error.column()), (1, 10));
+//! assert!(error.to_string().contains("did you mean `name`?"));
+//! # Ok::<(), maskwright_gbnf::GbnfError>(())
+//! ```
+//!
+//! # Differences from llama.cpp
+//!
+//! | input | llama.cpp | here |
+//! |---|---|---|
+//! | a line that begins with `\|` | an error | continues the rule above |
+//! | `_` in names | an error | allowed |
+//! | `[]`, `[^]`, `[z-a]` | accepted | errors |
+//! | `{9,1}` | undefined | an error |
+//! | large repetitions | refused, or expanded | counted |
+//! | a rule that is defined twice | the last one wins | an error |
+//! | a rule that derives nothing | accepted | an error |
+//! | a rule that nothing uses | accepted | a warning |
+//! | left recursion | refused, or endless | works |
+//! | unknown escapes, surrogates, values past U+10FFFF | vary | errors |
+//! | deep nesting | may overflow the stack | an error at a limit |
 #![forbid(unsafe_code)]
+
+mod ast;
+mod error;
+mod lower;
+mod parse;
+mod token;
+
+#[cfg(test)]
+mod tests;
+
+use std::sync::Arc;
+
+use maskwright_grammar_core::{
+    automaton::{
+        Automaton,
+        cfg::{CfgLimits, CfgMachine},
+    },
+    grammar::rewrite,
+};
+
+pub use self::{
+    ast::{Ast, Node, NodeId, RuleNode},
+    error::{GbnfError, GbnfErrorKind, Span, Warning, WarningKind},
+    lower::lower,
+    parse::{MAX_DEPTH, parse},
+};
+
+/// Compiles a grammar into a machine whose texts are derived from the rule
+/// `start_rule`, usually `root`.
+///
+/// # Errors
+///
+/// Fails when the text is not GBNF, when it names a rule that it does not
+/// define or defines one twice, when there is no `start_rule`, when a rule
+/// derives nothing, or when a limit is met.
+pub fn compile(
+    text: &str,
+    start_rule: &str,
+) -> Result<(Arc<dyn Automaton>, Vec<Warning>), GbnfError> {
+    let ast = parse(text)?;
+    let (grammar, warnings) = lower(&ast, start_rule)?;
+    let grammar = rewrite::simplify(&grammar);
+    let machine = CfgMachine::new(&grammar, &CfgLimits::default())
+        .map_err(|error| ast.error(Span::default(), error))?;
+    Ok((Arc::new(machine), warnings))
+}

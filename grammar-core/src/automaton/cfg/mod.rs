@@ -23,7 +23,8 @@
 //!    from them, where the frame's register has it.
 //!
 //! A frame has one goal, so all outcomes are alike, and a caller's waiting
-//! state is the state in which it goes on.
+//! state is the state in which it goes on; only a counter's is not, since it
+//! has to count first.
 //!
 //! # The road not taken
 //!
@@ -111,6 +112,8 @@ enum Key {
     Set { goal: u32, nodes: Arc<[u32]> },
     /// A frame of a counter, between two texts that it counts.
     Count { id: u32, class: Class },
+    /// The same frame while what it counts is read; not counted yet.
+    Wait { id: u32, class: Class },
 }
 
 impl CfgMachine {
@@ -187,6 +190,7 @@ impl CfgMachine {
             Key::Start(goal) => self.start_row(*goal),
             Key::Set { goal, nodes } => self.set_row(*goal, nodes),
             Key::Count { id, class } => self.count_row(*id, *class),
+            Key::Wait { .. } => Ok(Row::default()),
         })
     }
 
@@ -223,7 +227,17 @@ impl Automaton for CfgMachine {
         resume: StateId,
         _outcome: Outcome,
     ) -> Result<Resumed, AutomatonError> {
-        Ok([resume].into_iter().collect())
+        let to = match self.table.key(resume) {
+            &Key::Wait { id, class } => {
+                let class = self.nfa.counters[id as usize].next(class);
+                self.table.intern(Key::Count { id, class })?
+            }
+            Key::Root(_)
+            | Key::Start(_)
+            | Key::Set { .. }
+            | Key::Count { .. } => resume,
+        };
+        Ok([to].into_iter().collect())
     }
 
     fn atoms(&self) -> &[Atom] {
@@ -248,7 +262,10 @@ impl Automaton for CfgMachine {
     ) -> Result<(), AutomatonError> {
         match self.table.key(to) {
             Key::Count { id, .. } => self.count_up(frame, *id, to),
-            Key::Root(_) | Key::Start(_) | Key::Set { .. } => {
+            Key::Root(_)
+            | Key::Start(_)
+            | Key::Set { .. }
+            | Key::Wait { .. } => {
                 frame.state = to;
                 Ok(())
             }
@@ -290,7 +307,7 @@ impl Automaton for CfgMachine {
                 }
                 text
             }
-            Key::Count { id, class } => {
+            Key::Count { id, class } | Key::Wait { id, class } => {
                 let counter = self.nfa.counters[*id as usize];
                 let what = name(counter.rule);
                 match class {

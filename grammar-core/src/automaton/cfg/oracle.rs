@@ -164,24 +164,34 @@ impl<'a> Runner<'a> {
     ) {
         match step {
             Step::Stay(to) => {
-                let top = stack.pop().expect("not ended");
-                let mut frame = frame(top);
-                let row = self.machine.row(frame.state).expect("no limit");
-                match u8::try_from(symbol) {
-                    Ok(byte) if row.registers => {
-                        let moved = self.machine.advance(&mut frame, byte, to);
-                        moved.expect("no limit");
-                    }
-                    _ => frame.state = to,
-                }
-                stack.push((frame.state.0, frame.counts[0]));
+                self.advance(&mut stack, symbol, to);
                 self.stacks.insert(stack);
             }
             Step::Call { resume, callee } => {
+                self.advance(&mut stack, symbol, resume);
                 self.call(stack, resume, callee);
             }
             Step::Return(_) => self.leave(stack),
         }
+    }
+
+    /// Moves the frame on top, which reads `symbol`, to `to`.
+    fn advance(
+        &self,
+        stack: &mut Vec<(u32, u32)>,
+        symbol: Symbol,
+        to: StateId,
+    ) {
+        let mut frame = frame(stack.pop().expect("not ended"));
+        let row = self.machine.row(frame.state).expect("no limit");
+        match u8::try_from(symbol) {
+            Ok(byte) if row.registers => {
+                let moved = self.machine.advance(&mut frame, byte, to);
+                moved.expect("no limit");
+            }
+            _ => frame.state = to,
+        }
+        stack.push((frame.state.0, frame.counts[0]));
     }
 
     fn call(

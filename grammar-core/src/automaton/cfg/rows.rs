@@ -29,6 +29,15 @@ impl Target {
             Target::State(state) => Step::Stay(state),
         }
     }
+
+    /// Returns the call after which a frame goes here.
+    fn call(self, callee: StateId) -> Step {
+        match self {
+            // The last call of a frame takes the frame over.
+            Target::Done => Step::Stay(callee),
+            Target::State(resume) => Step::Call { resume, callee },
+        }
+    }
 }
 
 /// What the nodes of a state do, by what they read.
@@ -80,24 +89,22 @@ impl CfgMachine {
         if counter.has_register() {
             builder.registers();
         }
-        let next = if counter.is_last(class) {
-            Target::Done
-        } else {
-            let class = counter.next(class);
-            Target::State(self.table.intern(Key::Count { id, class })?)
-        };
         let callee = self.table.intern(Key::Start(counter.rule))?;
         let row = self.state_row(callee)?;
-        self.add_row(row, next, &mut builder);
-        let Target::State(resume) = next else {
+        if counter.is_last(class) {
+            self.add_row(row, Target::Done, Target::Done, &mut builder);
             return Ok(builder.build());
-        };
+        }
+        let wait = self.table.intern(Key::Wait { id, class })?;
+        let class = counter.next(class);
+        let next = self.table.intern(Key::Count { id, class })?;
+        let (wait, next) = (Target::State(wait), Target::State(next));
+        self.add_row(row, wait, next, &mut builder);
         let mut row = builder.build();
         for (_, step) in &mut row.atoms {
             // A token moves no register, but the end of a frame does.
-            if *step == Step::Stay(resume) {
-                let callee = self.end(counter.rule)?;
-                *step = Step::Call { resume, callee };
+            if *step == next.step() {
+                *step = wait.call(self.end(counter.rule)?);
             }
         }
         Ok(row)
@@ -173,7 +180,7 @@ impl CfgMachine {
                     }
                     return Ok(());
                 }
-                self.add_row(row, target, builder);
+                self.add_row(row, target, target, builder);
             }
             Callee::Counter(id) => {
                 let counter = self.nfa.counters[id as usize];
@@ -190,7 +197,8 @@ impl CfgMachine {
                 };
                 if is_flat && row.atoms.is_empty() {
                     // Never a jump: a new frame has a register of its own.
-                    self.add_row(row, Target::State(resume), builder);
+                    let target = Target::State(resume);
+                    self.add_row(row, target, target, builder);
                 } else {
                     builder.call(Call { resume, callee: start });
                 }
@@ -199,17 +207,19 @@ impl CfgMachine {
         Ok(())
     }
 
-    /// Adds what `row`, of a callee's first state, does; the caller goes on
-    /// at `target`.
-    fn add_row(&self, row: &Row, target: Target, builder: &mut RowBuilder) {
-        let through = |step: Step| match (step, target) {
-            (Step::Return(_), _) => target.step(),
-            // The last call of a frame takes the frame over.
-            (Step::Stay(_) | Step::Call { .. }, Target::Done) => step,
-            (Step::Stay(callee), Target::State(resume)) => {
-                Step::Call { resume, callee }
-            }
-            (Step::Call { .. }, Target::State(_)) => {
+    /// Adds what `row`, of a callee's first state, does. The caller is at
+    /// `wait` while the callee reads on, and at `next` if it has ended.
+    fn add_row(
+        &self,
+        row: &Row,
+        wait: Target,
+        next: Target,
+        builder: &mut RowBuilder,
+    ) {
+        let through = |step: Step| match step {
+            Step::Return(_) => next.step(),
+            Step::Stay(callee) => wait.call(callee),
+            Step::Call { .. } => {
                 debug_assert!(false, "a first state reads within its frame");
                 step
             }
