@@ -170,112 +170,128 @@ impl Algebra {
         if depth > MAX_DEPTH {
             return self.give_up(depth);
         }
-        let mut work = WorkList::new(cont, entered);
-        let mut out = Vec::new();
-        while let Some((mut cont, entered)) = work.pop() {
-            if let Some(round) = loops.round_of(entered, cont) {
+        let work = WorkList::new(cont, entered);
+        let mut place =
+            Place { work, out: Vec::new(), loops, entered, context, depth };
+        while let Some((mut cont, entered)) = place.work.pop() {
+            if let Some(round) = place.loops.round_of(entered, cont) {
                 let Some(rest) = round.rest else { continue };
                 cont = rest;
             }
-            let (node, tail) = match self.terms.conts[cont] {
-                Cont::Nil => {
-                    out.push(END);
-                    continue;
-                }
+            place.entered = entered;
+            match self.terms.conts[cont] {
+                Cont::Nil => place.out.push(END),
                 Cont::Top => return TRUE,
-                Cont::Here => {
-                    out.push(HERE_NOW);
-                    continue;
-                }
-                Cont::Fail => continue,
-                Cont::Cons(node, tail) => (node, tail),
-            };
-            match self.terms.nodes[node].clone() {
-                Node::Empty => {}
-                Node::Epsilon => work.push(tail, entered),
-                Node::Class(class) => {
-                    out.push(self.formulas.step(class, tail, &self.terms));
-                }
-                Node::Cat(first, second) => {
-                    let tail = self.terms.cons(second, tail);
-                    work.push(self.terms.cons(first, tail), entered);
-                }
-                Node::Alt(parts) => {
-                    for &part in parts.iter().rev() {
-                        work.push(self.terms.cons(part, tail), entered);
-                    }
-                }
-                Node::Rep { body, min, max } => {
-                    let after = self.after_round(body, min, max, tail);
-                    if min == 0 {
-                        work.push(tail, entered);
-                    }
-                    let maybe_empty = self.terms.node_info(body).min == 0;
-                    let inside = if maybe_empty && max > 1 {
-                        let rest = (min > 0)
-                            .then(|| self.after_round(body, 0, max, tail));
-                        loops.enter(LoopEntry { outer: entered, after, rest })
-                    } else {
-                        entered
-                    };
-                    work.push(self.terms.cons(body, after), inside);
-                }
-                Node::Words { list, lo, hi, depth } => {
-                    let ends =
-                        self.expand_words(list, lo, hi, depth, tail, &mut out);
-                    if ends {
-                        work.push(tail, entered);
-                    }
-                }
-                Node::Start => {
-                    if context.previous.is_none() {
-                        work.push(tail, entered);
-                    }
-                }
-                Node::Previous { class, negative } => {
-                    if self.previous_in(class, context) != negative {
-                        work.push(tail, entered);
-                    }
-                }
-                Node::And(_) | Node::Not(_) => {
-                    let inner = self.expand_inner(node, context, depth);
-                    if tail == NIL {
-                        out.push(inner);
-                        continue;
-                    }
-                    out.push(self.formulas.then(inner, tail, &self.terms));
-                    if self.formulas.facts(inner).accepts {
-                        work.push(tail, entered);
-                    }
-                }
-                Node::End
-                | Node::Boundary { .. }
-                | Node::Ahead { .. }
-                | Node::Behind { .. } => {
-                    let (guards, rest) =
-                        self.take_assertions(cont, context, depth);
-                    let guard = self.formulas.and(&guards, &mut self.terms);
-                    match guard {
-                        FALSE => {}
-                        TRUE => work.push(rest, entered),
-                        _ => {
-                            let rest = self.expand_in(
-                                rest,
-                                entered,
-                                loops,
-                                context,
-                                depth + 1,
-                            );
-                            out.push(
-                                self.formulas
-                                    .and(&[guard, rest], &mut self.terms),
-                            );
-                        }
-                    }
+                Cont::Here => place.out.push(HERE_NOW),
+                Cont::Fail => {}
+                Cont::Cons(node, tail) => {
+                    self.expand_node(cont, node, tail, &mut place);
                 }
             }
         }
-        self.or(&out)
+        self.or(&place.out)
+    }
+
+    /// Expands `cont`, which begins with `node`.
+    fn expand_node(
+        &mut self,
+        cont: ContId,
+        node: NodeId,
+        tail: ContId,
+        place: &mut Place<'_>,
+    ) {
+        match self.terms.nodes[node].clone() {
+            Node::Empty => {}
+            Node::Epsilon => place.push(tail),
+            Node::Class(class) => {
+                place.out.push(self.formulas.step(class, tail, &self.terms));
+            }
+            Node::Cat(first, second) => {
+                let tail = self.terms.cons(second, tail);
+                place.push(self.terms.cons(first, tail));
+            }
+            Node::Alt(parts) => {
+                for &part in parts.iter().rev() {
+                    place.push(self.terms.cons(part, tail));
+                }
+            }
+            Node::Rep { body, min, max } => {
+                self.expand_repeat((body, min, max), tail, place);
+            }
+            Node::Words { list, lo, hi, depth } => {
+                let out = &mut place.out;
+                if self.expand_words(list, lo, hi, depth, tail, out) {
+                    place.push(tail);
+                }
+            }
+            Node::Start => {
+                if place.context.previous.is_none() {
+                    place.push(tail);
+                }
+            }
+            Node::Previous { class, negative } => {
+                if self.previous_in(class, place.context) != negative {
+                    place.push(tail);
+                }
+            }
+            Node::And(_) | Node::Not(_) => {
+                let inner =
+                    self.expand_inner(node, place.context, place.depth);
+                if tail == NIL {
+                    place.out.push(inner);
+                    return;
+                }
+                place.out.push(self.formulas.then(inner, tail, &self.terms));
+                if self.formulas.facts(inner).accepts {
+                    place.push(tail);
+                }
+            }
+            Node::End
+            | Node::Boundary { .. }
+            | Node::Ahead { .. }
+            | Node::Behind { .. } => self.expand_assertions(cont, place),
+        }
+    }
+
+    fn expand_repeat(
+        &mut self,
+        (body, min, max): (NodeId, u32, u32),
+        tail: ContId,
+        place: &mut Place<'_>,
+    ) {
+        let after = self.after_round(body, min, max, tail);
+        if min == 0 {
+            place.push(tail);
+        }
+        let maybe_empty = self.terms.node_info(body).min == 0;
+        let inside = if maybe_empty && max > 1 {
+            let rest = (min > 0).then(|| self.after_round(body, 0, max, tail));
+            place.loops.enter(LoopEntry { outer: place.entered, after, rest })
+        } else {
+            place.entered
+        };
+        place.work.push(self.terms.cons(body, after), inside);
+    }
+
+    fn expand_assertions(&mut self, cont: ContId, place: &mut Place<'_>) {
+        let (guards, rest) =
+            self.take_assertions(cont, place.context, place.depth);
+        let guard = self.formulas.and(&guards, &mut self.terms);
+        match guard {
+            FALSE => {}
+            TRUE => place.push(rest),
+            _ => {
+                let rest = self.expand_in(
+                    rest,
+                    place.entered,
+                    place.loops,
+                    place.context,
+                    place.depth + 1,
+                );
+                let both = self.formulas.and(&[guard, rest], &mut self.terms);
+                place.out.push(both);
+            }
+        }
     }
 
     /// Returns the continuation after one round of a repetition.
@@ -485,6 +501,47 @@ impl Algebra {
         }
     }
 
+    /// Returns the class and the count if a formula is one class with a
+    /// count: `least` and `most` characters of it.
+    pub(super) fn window(
+        &self,
+        formula: FormulaId,
+    ) -> Option<(CharSet, u32, Option<u32>)> {
+        let (step, may_end) = match self.formulas.get(formula) {
+            Formula::Or(parts) => match **parts {
+                [END, step] => (step, true),
+                _ => return None,
+            },
+            _ => (formula, false),
+        };
+        let Formula::Step(class, tail) = *self.formulas.get(step) else {
+            return None;
+        };
+        let (least, most) = match self.terms.conts[tail] {
+            Cont::Nil => (0, 0),
+            Cont::Cons(node, NIL) => match self.terms.nodes[node] {
+                Node::Class(same) if same == class => (1, 1),
+                Node::Rep { body, min, max }
+                    if self.terms.nodes[body] == Node::Class(class) =>
+                {
+                    (min, max)
+                }
+                _ => return None,
+            },
+            _ => return None,
+        };
+        if may_end && least > 0 {
+            return None;
+        }
+        let least = if may_end { 0 } else { least.checked_add(1)? };
+        let most = match most {
+            UNBOUNDED => None,
+            most => Some(most.checked_add(1)?),
+        };
+        let class = self.terms.classes[class].clone();
+        Some((class, least, most))
+    }
+
     /// Returns the formula that any of `parts` satisfies.
     pub(super) fn any_of(&mut self, parts: &[FormulaId]) -> FormulaId {
         self.or(parts)
@@ -638,6 +695,25 @@ impl Algebra {
         classes.sort_unstable();
         classes.dedup();
         classes
+    }
+}
+
+/// An expansion under way.
+struct Place<'a> {
+    work: WorkList,
+    /// The alternatives found so far.
+    out: Vec<FormulaId>,
+    loops: &'a mut Loops,
+    /// The innermost loop around what is being expanded.
+    entered: u32,
+    context: Context<'a>,
+    depth: usize,
+}
+
+impl Place<'_> {
+    /// Adds a way on inside the same loops.
+    fn push(&mut self, cont: ContId) {
+        self.work.push(cont, self.entered);
     }
 }
 

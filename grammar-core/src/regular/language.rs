@@ -296,6 +296,17 @@ impl Language {
         Ok(self.is_accepting(state))
     }
 
+    /// Returns the class and the count if the suffixes of a state are
+    /// between `least` and `most` characters of one class. None says that
+    /// this does not show.
+    pub fn window(
+        &self,
+        state: StateId,
+    ) -> Option<(CharSet, u32, Option<u32>)> {
+        let formula = self.inner.state(state).formula;
+        self.inner.lock().algebra.window(formula)
+    }
+
     pub(super) fn inner(&self) -> &Inner {
         &self.inner
     }

@@ -136,7 +136,7 @@ pub struct LimitError {
 }
 
 impl LimitError {
-    pub(super) fn new(
+    pub(crate) fn new(
         kind: LimitKind,
         limit: usize,
         given: usize,

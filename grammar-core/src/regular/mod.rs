@@ -15,9 +15,10 @@
 //! # Code points
 //!
 //! Everything here is in Unicode scalar values. Escapes, UTF-8 and tokens are
-//! layers above; `ByteMachine` is the plain one for UTF-8.
+//! layers above; [`Utf8State`] is the plain one for UTF-8.
 
 mod analysis;
+mod bytes;
 mod class;
 mod compile;
 mod ecma;
@@ -37,6 +38,7 @@ mod term;
 mod tests;
 
 pub use self::analysis::{Longest, Shortest, WordCount};
+pub use self::bytes::{Utf8Range, Utf8State};
 pub use self::class::{CharSet, MAX_CODE_POINT};
 pub use self::error::{LanguageError, PatternError, PatternErrorKind};
 pub use self::language::{Answer, Language, StateId, Transition};

@@ -467,7 +467,9 @@ impl Terms {
             Node::Empty | Node::Epsilon => return body,
             _ if min == 1 && max == 1 => return body,
             // All counts from `min * a` to `max * b` are reached.
-            Node::Rep { body: inner, min: a, max: b } if a <= 1 => {
+            Node::Rep { body: inner, min: a, max: b }
+                if a <= 1 || (a == b && min == max) =>
+            {
                 if let Some(least) = min.checked_mul(a)
                     && let Some(most) = scale_bound(b, max)
                 {

@@ -7,7 +7,7 @@ use regex_automata::meta;
 use super::super::*;
 
 /// A pattern without look-around that means the same in both dialects.
-fn pattern(depth: u32) -> BoxedStrategy<String> {
+pub(super) fn pattern(depth: u32) -> BoxedStrategy<String> {
     let leaf = prop_oneof![
         4 => prop::sample::select(vec!["a", "b", "c", "é", "😀"])
             .prop_map(String::from),
@@ -34,13 +34,13 @@ fn pattern(depth: u32) -> BoxedStrategy<String> {
     nested.boxed()
 }
 
-fn text() -> impl Strategy<Value = String> {
+pub(super) fn text() -> impl Strategy<Value = String> {
     let letters = vec!['a', 'a', 'b', 'b', 'c', 'é', '😀', '\n', 'z'];
     prop::collection::vec(prop::sample::select(letters), 0..9)
         .prop_map(|letters| letters.into_iter().collect())
 }
 
-fn runner(cases: u32) -> TestRunner {
+pub(super) fn runner(cases: u32) -> TestRunner {
     let config =
         Config { cases, failure_persistence: None, ..Config::default() };
     TestRunner::new(config)

@@ -1,6 +1,8 @@
 //! Tests of the whole room.
 
 mod differential;
+mod laws;
+mod look;
 
 use super::*;
 
