@@ -65,15 +65,23 @@ pub(super) fn all_good(values: &[f32]) -> bool {
 
 /// Returns the sum of e to the power of each value less `max`.
 pub(super) fn mass(values: &[f32], max: f32) -> f64 {
+    /// Weights are made a block at a time and then summed: as one loop, the
+    /// compiler unrolls it and finds no vectors.
+    const BLOCK: usize = 256;
+    let mut weights = [0.0; BLOCK];
     let mut lanes = [0.0_f64; LANES];
-    let (chunks, rest) = values.as_chunks::<LANES>();
-    for chunk in chunks {
-        for (lane, &value) in lanes.iter_mut().zip(chunk) {
-            *lane += f64::from(exp(value - max));
+    for block in values.chunks(BLOCK) {
+        let weights = &mut weights[..block.len()];
+        for (weight, &value) in weights.iter_mut().zip(block) {
+            *weight = exp(value - max);
+        }
+        for chunk in weights.chunks(LANES) {
+            for (lane, &weight) in lanes.iter_mut().zip(chunk) {
+                *lane += f64::from(weight);
+            }
         }
     }
-    let rest = rest.iter().map(|&value| f64::from(exp(value - max)));
-    lanes.into_iter().chain(rest).sum()
+    lanes.into_iter().sum()
 }
 
 /// Returns the logarithm of the sum of the exponentials of a row, so that a
