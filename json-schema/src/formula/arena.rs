@@ -16,9 +16,7 @@ use super::form::{
 use super::site::{ArraySite, ObjectSite};
 use crate::error::SchemaError;
 use crate::location::Location;
-use crate::parse::{
-    JsonType, Limits, NameId, NumberId, Pool, Schema,
-};
+use crate::parse::{JsonType, Limits, NameId, NumberId, Pool, Schema};
 
 type Set<T> = IndexSet<T, FxBuildHasher>;
 
@@ -385,6 +383,11 @@ impl Formulas {
             return FormulaId::TRUE;
         }
         self.make(Form::LenGe(count))
+    }
+
+    /// The array formula "at least `count` items".
+    pub fn at_least_items(&mut self, count: u64) -> FormulaId {
+        self.len_ge(count)
     }
 
     /// Every member of a key set satisfies a goal.

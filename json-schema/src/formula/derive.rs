@@ -114,13 +114,21 @@ impl Formulas {
             Form::Unevaluated(evaluators, rest) => {
                 let (evaluators, rest) = (Arc::clone(evaluators), *rest);
                 return self.derive_unevaluated(
-                    true, &evaluators, rest, by, memo,
+                    true,
+                    &evaluators,
+                    rest,
+                    by,
+                    memo,
                 );
             }
             Form::ExUnevaluated(evaluators, rest) => {
                 let (evaluators, rest) = (Arc::clone(evaluators), *rest);
                 return self.derive_unevaluated(
-                    false, &evaluators, rest, by, memo,
+                    false,
+                    &evaluators,
+                    rest,
+                    by,
+                    memo,
                 );
             }
             _ => return by.atom(self, id),
@@ -151,8 +159,9 @@ impl Formulas {
         for evaluator in evaluators {
             let condition = self.derive(evaluator.condition, by, memo);
             let scope = match evaluator.scope {
-                Scope::Items(from, to) => shift(from, to)
-                    .map(|(from, to)| Scope::Items(from, to)),
+                Scope::Items(from, to) => {
+                    shift(from, to).map(|(from, to)| Scope::Items(from, to))
+                }
                 scope => Some(scope),
             };
             if let Some(scope) = scope {
@@ -165,8 +174,7 @@ impl Formulas {
                 Scope::Items(0, _) => hits.push(condition),
                 Scope::Keys(_) | Scope::Items(..) => {}
                 Scope::Matches(goal) => {
-                    let goal =
-                        if positive { goal } else { self.negate(goal) };
+                    let goal = if positive { goal } else { self.negate(goal) };
                     let kid = self.kid(goal);
                     hits.push(self.combine(positive, [condition, kid]));
                 }

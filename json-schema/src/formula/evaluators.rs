@@ -88,9 +88,7 @@ impl Formulas {
             let env = visit.goal.env;
             for keyword in schema.keywords(visit.goal.node) {
                 let scopes = match json_type {
-                    JsonType::Object => {
-                        self.keys_of(keyword, visit.top)
-                    }
+                    JsonType::Object => self.keys_of(keyword, visit.top),
                     _ => self.items_of(keyword, env, visit.top),
                 };
                 let condition = visit.condition;

@@ -301,7 +301,9 @@ impl Formulas {
                 let node = self.dynamic_target(keyword, env);
                 self.applied(node, env, json_type)
             }
-            Keyword::Enum(constants) => self.one_of_constants(constants, json_type),
+            Keyword::Enum(constants) => {
+                self.one_of_constants(constants, json_type)
+            }
             Keyword::Const(constant) => self.constant(*constant, json_type),
             Keyword::AllOf(nodes) => {
                 let parts = self.branches(nodes, env, json_type);

@@ -186,11 +186,7 @@ pub enum Form {
 impl Form {
     /// The children of a conjunction or disjunction.
     pub fn parts(&self) -> &[FormulaId] {
-        if let Form::And(parts) | Form::Or(parts) = self {
-            parts
-        } else {
-            &[]
-        }
+        if let Form::And(parts) | Form::Or(parts) = self { parts } else { &[] }
     }
 }
 

@@ -40,6 +40,7 @@ pub use form::{
     NO_END, NumberSetId, Scope, StringSetId,
 };
 pub use pending::{DNF_CAP, Term};
+pub(crate) use site::Mentions;
 pub use site::{ArraySite, ObjectSite, SiteName};
 pub use strings::StringSite;
 pub use track::{TrackError, Tracker};

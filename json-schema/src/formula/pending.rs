@@ -113,13 +113,21 @@ impl Formulas {
             Form::Unevaluated(evaluators, rest) => {
                 let (evaluators, rest) = (Arc::clone(evaluators), *rest);
                 return self.rewrite_evaluators(
-                    true, &evaluators, rest, memo, atom,
+                    true,
+                    &evaluators,
+                    rest,
+                    memo,
+                    atom,
                 );
             }
             Form::ExUnevaluated(evaluators, rest) => {
                 let (evaluators, rest) = (Arc::clone(evaluators), *rest);
                 return self.rewrite_evaluators(
-                    false, &evaluators, rest, memo, atom,
+                    false,
+                    &evaluators,
+                    rest,
+                    memo,
+                    atom,
                 );
             }
             form => return atom(form).unwrap_or(id),
@@ -127,10 +135,8 @@ impl Formulas {
         if let Some(&known) = memo.get(&id) {
             return known;
         }
-        let parts: Parts = parts
-            .iter()
-            .map(|&part| self.rewrite(part, memo, atom))
-            .collect();
+        let parts: Parts =
+            parts.iter().map(|&part| self.rewrite(part, memo, atom)).collect();
         let rewritten = self.combine(conjunction, parts);
         memo.insert(id, rewritten);
         rewritten
@@ -147,8 +153,7 @@ impl Formulas {
         let evaluators = evaluators
             .iter()
             .map(|evaluator| {
-                let condition =
-                    self.rewrite(evaluator.condition, memo, atom);
+                let condition = self.rewrite(evaluator.condition, memo, atom);
                 Evaluator { condition, ..*evaluator }
             })
             .collect();

@@ -225,9 +225,8 @@ impl Formulas {
             return;
         }
         for (index, (part, children)) in complex.iter().enumerate() {
-            let direct = set
-                .iter()
-                .any(|other| children.binary_search(other).is_ok());
+            let direct =
+                set.iter().any(|other| children.binary_search(other).is_ok());
             let wider = || {
                 complex.iter().enumerate().any(|(at, (_, fewer))| {
                     at != index

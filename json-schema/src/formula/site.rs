@@ -318,9 +318,11 @@ impl Formulas {
                 _ => rest.push(part),
             }
         }
-        let ends = ranges.iter().map(|&(from, to, _)| {
-            if to == NO_END { from } else { to }
-        });
+        let ends = ranges.iter().map(
+            |&(from, to, _)| {
+                if to == NO_END { from } else { to }
+            },
+        );
         let n_prefix = ends.max().unwrap_or(0);
         let mut goal = |index: u64| {
             let goals: Parts = ranges

@@ -183,9 +183,8 @@ impl<'f> Tracker<'f> {
             let truth = at.map_or_else(
                 || {
                     let negation = self.formulas.known_negation(leaf);
-                    let at = runs
-                        .iter()
-                        .position(|&run| Some(run) == negation);
+                    let at =
+                        runs.iter().position(|&run| Some(run) == negation);
                     at.is_some_and(|at| !verdicts[at])
                 },
                 |at| verdicts[at],
