@@ -1,2 +1,135 @@
 //! JSON Schema as a lazily built pushdown automaton.
+//!
+//! [`compile`] turns a schema into a machine over bytes
+//! ([`Automaton`](maskwright_grammar_core::automaton::Automaton)) that
+//! accepts just the texts of the schema's instances. What sets it apart: the
+//! schema is neither rewritten nor approximated. It stays a boolean formula
+//! ([`formula`]) that is derived by one member or item at a time, so that
+//! `allOf`, `anyOf`, `oneOf`, `not`, references and recursion mean what the
+//! specification says, beside each other and in any order.
+//!
+//! A keyword is enforced, or it is an annotation by name, or the schema is
+//! refused with the keyword and its JSON pointer. Nothing is dropped
+//! silently: [`keywords::support`] is the table.
+//!
+//! # Example
+//!
+//! ```
+//! use maskwright_grammar_core::automaton::Recognizer;
+//! use maskwright_json_schema::{Options, compile};
+//!
+//! let schema = r#"{"type": "integer", "minimum": 10}"#;
+//! let compiled = compile(schema, &Options::default())?;
+//! let mut recognizer = Recognizer::new(compiled.automaton)?;
+//! assert!(recognizer.push_bytes(b"12")?);
+//! assert!(recognizer.is_accepting()?);
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+//!
+//! # When not to use it
+//!
+//! To validate a value that is at hand, use a validator (the `jsonschema`
+//! crate): it says everything that is wrong. This crate says what may come
+//! next.
 #![forbid(unsafe_code)]
+
+pub mod draft;
+pub mod error;
+pub mod formula;
+pub mod keywords;
+pub mod location;
+mod machine;
+pub mod number;
+pub mod parse;
+mod reference;
+pub mod viability;
+
+use std::sync::Arc;
+
+use maskwright_grammar_core::automaton::{Automaton, AutomatonError};
+use serde_json::Value;
+
+pub use crate::{
+    draft::Draft,
+    error::{ErrorKind, SchemaError},
+    machine::{Escapes, Numbers, Order, TextPolicy, Whitespace},
+    parse::FormatPolicy,
+};
+use crate::{
+    formula::Formulas,
+    location::Location,
+    machine::Machine,
+    parse::{Pool, Schema},
+};
+
+/// How a schema is read, and how its instances may be written. The default is
+/// for generation.
+#[derive(Clone, Debug, Default)]
+pub struct Options {
+    /// How instances may be written.
+    pub text: TextPolicy,
+    /// How the schema is read.
+    pub parse: parse::Options,
+}
+
+impl Options {
+    /// Returns the options that allow every text of an instance, with
+    /// `format` as an annotation: what checking takes.
+    pub fn widest() -> Options {
+        Options {
+            text: TextPolicy::widest(),
+            parse: parse::Options::default(),
+        }
+    }
+}
+
+/// A schema that was compiled.
+#[derive(Clone, Debug)]
+pub struct Compiled {
+    /// The machine over bytes.
+    pub automaton: Arc<dyn Automaton>,
+    /// What was noticed: keywords that are only annotations here.
+    pub warnings: Vec<String>,
+}
+
+/// Compiles a schema from its text.
+///
+/// # Errors
+///
+/// Fails when the text is no JSON, when the schema is invalid or uses what
+/// cannot be enforced, and when no value satisfies it.
+pub fn compile(
+    schema: &str,
+    options: &Options,
+) -> Result<Compiled, SchemaError> {
+    build(parse::parse_str(schema, &options.parse)?, options)
+}
+
+/// Compiles a schema that was parsed already.
+///
+/// # Errors
+///
+/// As [`compile`], the text aside.
+pub fn compile_value(
+    schema: &Value,
+    options: &Options,
+) -> Result<Compiled, SchemaError> {
+    build(parse::parse_value(schema, &options.parse)?, options)
+}
+
+fn build(
+    (schema, pool): (Schema, Pool),
+    options: &Options,
+) -> Result<Compiled, SchemaError> {
+    let warnings = schema.warnings().iter().map(ToString::to_string).collect();
+    let formulas = Formulas::new(Arc::new(schema), pool, options.parse.limits);
+    let machine = Machine::new(formulas, options.text)
+        .map_err(|error| at_root(&error))?;
+    Ok(Compiled { automaton: Arc::new(machine), warnings })
+}
+
+fn at_root(error: &AutomatonError) -> SchemaError {
+    let explanation = error.to_string();
+    let kind = ErrorKind::Unsatisfiable { explanation };
+    SchemaError::new(kind, Location::root())
+}

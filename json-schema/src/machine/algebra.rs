@@ -1,0 +1,162 @@
+//! The formulas of one schema, behind a lock, as the machine asks for them.
+//!
+//! Formulas grow lazily, so every question takes the lock; the machine asks
+//! each once and keeps the answer in its states.
+
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use maskwright_grammar_core::{
+    automaton::AutomatonError,
+    regular::{Answer, Language, LimitError, Limits, Regex},
+};
+
+use super::prelude::UNBOUNDED;
+use crate::{
+    error::SchemaError,
+    formula::{Form, FormulaId, Formulas},
+    number::Cells,
+    parse::JsonType,
+};
+
+/// A formula about a value of any type.
+pub(crate) type Value = FormulaId;
+/// A formula about a value of one type.
+pub(crate) type Typed = FormulaId;
+
+/// The formulas of one schema.
+#[derive(Debug)]
+pub(crate) struct Algebra {
+    formulas: Mutex<Formulas>,
+}
+
+/// What is asked of a string, where that is simple.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(crate) enum StringShape {
+    /// A length between bounds, in code points.
+    Window {
+        min: u32,
+        max: u32,
+    },
+    Other,
+}
+
+/// An error of the schema that shows up only while it is expanded.
+pub(crate) fn late(error: &SchemaError) -> AutomatonError {
+    AutomatonError::Grammar { message: error.to_string() }
+}
+
+/// A limit of regular languages that was met.
+pub(crate) fn limit(error: LimitError) -> AutomatonError {
+    AutomatonError::Grammar { message: error.to_string() }
+}
+
+/// The automaton of an expression.
+pub(crate) fn language(regex: &Regex) -> Result<Language, AutomatonError> {
+    Language::new(regex, Limits::default()).map_err(|error| {
+        AutomatonError::Grammar { message: error.to_string() }
+    })
+}
+
+impl Algebra {
+    pub(crate) fn new(formulas: Formulas) -> Algebra {
+        Algebra { formulas: Mutex::new(formulas) }
+    }
+
+    pub(crate) fn lock(&self) -> MutexGuard<'_, Formulas> {
+        self.formulas.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// What a formula says of the values of one type.
+    pub(crate) fn typed(
+        &self,
+        value: Value,
+        json_type: JsonType,
+    ) -> Result<Typed, AutomatonError> {
+        self.lock().typed(value, json_type).map_err(|error| late(&error))
+    }
+
+    /// The language of a typed formula of strings.
+    pub(crate) fn regex(&self, formula: Typed) -> Regex {
+        // A format that is asserted is refused while no format is known.
+        self.lock().string_regex(formula, &|_| Regex::any_string())
+    }
+
+    /// Whether some value of one type may satisfy a typed formula.
+    pub(crate) fn may_hold(
+        &self,
+        formula: Typed,
+        json_type: JsonType,
+    ) -> Result<bool, AutomatonError> {
+        if formula.is_true() || formula.is_false() {
+            return Ok(formula.is_true());
+        }
+        match json_type {
+            JsonType::String => {
+                if let StringShape::Window { min, max } =
+                    self.string_shape(formula)
+                {
+                    return Ok(min <= max);
+                }
+                let language = language(&self.regex(formula))?;
+                Ok(language.is_dead(language.start()) != Answer::Yes)
+            }
+            JsonType::Number => {
+                let number = self.lock().number_formula(formula);
+                Ok(!Cells::new(&number).is_empty())
+            }
+            _ => Ok(true),
+        }
+    }
+
+    /// Whether some value may satisfy a formula.
+    pub(crate) fn satisfiable(
+        &self,
+        value: Value,
+    ) -> Result<bool, AutomatonError> {
+        if value.is_true() || value.is_false() {
+            return Ok(value.is_true());
+        }
+        for json_type in JsonType::ALL {
+            let typed = self.typed(value, json_type)?;
+            if self.may_hold(typed, json_type)? {
+                return Ok(true);
+            }
+        }
+        Ok(false)
+    }
+
+    /// What is asked of a string, if it is only its length.
+    pub(crate) fn string_shape(&self, formula: Typed) -> StringShape {
+        let formulas = self.lock();
+        let (mut min, mut max) = (0, UNBOUNDED);
+        let one = [formula];
+        let parts = match formulas.form(formula) {
+            Form::And(parts) => parts,
+            Form::True => return StringShape::Window { min, max },
+            _ => &one[..],
+        };
+        for &part in parts {
+            match *formulas.form(part) {
+                Form::CharsGe(count) => min = min.max(clamp(count)),
+                Form::CharsLe(count) => max = max.min(clamp(count)),
+                _ => return StringShape::Other,
+            }
+        }
+        StringShape::Window { min, max }
+    }
+
+    /// Whether a number is asked nothing (`false`), or only to be an integer
+    /// by value (`true`).
+    pub(crate) fn free_number(&self, formula: Typed) -> Option<bool> {
+        match self.lock().form(formula) {
+            Form::True => Some(false),
+            Form::Integer(true) => Some(true),
+            _ => None,
+        }
+    }
+}
+
+/// No text is longer than this many code points.
+fn clamp(count: u64) -> u32 {
+    u32::try_from(count).unwrap_or(UNBOUNDED).min(UNBOUNDED - 1)
+}

@@ -1,0 +1,341 @@
+//! Containers whose conditions are more than a table: formulas are derived.
+//!
+//! The frame keeps the residual of what it needs, then one residual a goal of
+//! the frame below. A member or an item derives them all; what they leave to
+//! say about the child becomes the child's question.
+
+use maskwright_grammar_core::automaton::AutomatonError;
+use smallvec::SmallVec;
+
+use super::{
+    Machine,
+    algebra::{Algebra, Typed, Value},
+    keys::{KeyClass, Viable, set_bit},
+    objects::{Object, ObjectSite, Seen, SiteKind},
+    values::QuestionId,
+};
+use crate::{
+    formula::{Form, FormulaId, Formulas, Key},
+    parse::{JsonType, NameId, PatternId},
+};
+
+/// How many goals one value can be asked about.
+const MAX_GOALS: usize = 64;
+
+/// Residual formulas: the need, then the goals.
+pub(crate) type Residuals = SmallVec<[Typed; 2]>;
+
+/// A key of a class of an object site.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct ClassKey<'a> {
+    /// The declared name.
+    pub(crate) name: Option<NameId>,
+    /// What tells other keys apart.
+    pub(crate) tests: &'a [KeyTest],
+    /// Which tests hold, bit by bit.
+    pub(crate) class: u32,
+}
+
+/// A condition on keys that are not declared.
+#[derive(Clone, Copy, Debug, Eq, Ord, PartialEq, PartialOrd)]
+pub(crate) enum KeyTest {
+    /// The key matches a pattern.
+    Pattern(PatternId),
+    /// The key satisfies a typed formula of strings.
+    Satisfies(Typed),
+}
+
+impl ClassKey<'_> {
+    fn holds(&self, test: KeyTest) -> bool {
+        let index = self.tests.iter().position(|&other| other == test);
+        index.is_some_and(|index| self.class >> index & 1 != 0)
+    }
+}
+
+impl Key for ClassKey<'_> {
+    fn name(&self) -> Option<NameId> {
+        self.name
+    }
+
+    fn matches(&self, _: &Formulas, pattern: PatternId) -> bool {
+        self.holds(KeyTest::Pattern(pattern))
+    }
+
+    fn satisfies(&self, _: &Formulas, formula: FormulaId) -> bool {
+        self.holds(KeyTest::Satisfies(formula))
+    }
+}
+
+/// A member or an item, derived.
+struct Derived {
+    /// What the child must satisfy.
+    need: Value,
+    /// What the frame wants to know of the child beyond that.
+    goals: Vec<Value>,
+    /// The residuals with leaves about those goals.
+    rest: Residuals,
+}
+
+impl Machine {
+    /// What may come in an object, and whether it may end.
+    pub(crate) fn general_info(
+        &self,
+        site: &ObjectSite,
+        object: &Object,
+    ) -> Result<(Viable, Option<u32>), AutomatonError> {
+        let close = self.verdicts_at_end(&object.rest)?;
+        let mut viable = Viable::default();
+        let mut passed = object.rest[0];
+        let schema_order = matches!(object.seen, Seen::Rank(_));
+        for &position in &site.by_rank {
+            let member = &site.members[position as usize];
+            let gone = schema_order && object.others;
+            if object.seen.has(member, position) || gone {
+                continue;
+            }
+            let key = site.key(KeyClass::Name(position));
+            if self.algebra.child_need(passed, &key)?.is_some() {
+                set_bit(&mut viable.names, position);
+            }
+            if schema_order {
+                passed = self.algebra.without(passed, &[member.name]);
+                if passed.is_false() {
+                    return Ok((viable, close));
+                }
+            }
+        }
+        for class in 0..site.n_classes() {
+            let key = site.key(KeyClass::Other(class));
+            if site.class_exists(class)
+                && self.algebra.child_need(passed, &key)?.is_some()
+            {
+                set_bit(&mut viable.others, class);
+            }
+        }
+        Ok((viable, close))
+    }
+
+    /// The verdicts of residuals at the end of a container, if it may end.
+    fn verdicts_at_end(
+        &self,
+        rest: &[Typed],
+    ) -> Result<Option<u32>, AutomatonError> {
+        let Some((&need, goals)) = rest.split_first() else {
+            return Ok(Some(0));
+        };
+        let verdicts = {
+            let formulas = self.algebra.lock();
+            if !formulas.holds_at_end(need, false) {
+                return Ok(None);
+            }
+            (0..).zip(goals).fold(0, |bits, (index, &goal)| {
+                bits | u64::from(formulas.holds_at_end(goal, false)) << index
+            })
+        };
+        self.parts.outcomes.intern(verdicts).map(Some)
+    }
+
+    /// What the value of a key is asked, and what is left of the object.
+    pub(crate) fn general_member(
+        &self,
+        site: &ObjectSite,
+        object: &Object,
+        class: KeyClass,
+    ) -> Result<(Option<QuestionId>, Residuals), AutomatonError> {
+        let passed = site.passed(object, class);
+        let key = site.key(class);
+        let pending = object
+            .rest
+            .iter()
+            .map(|&formula| {
+                let formula = self.algebra.without(formula, &passed);
+                self.algebra.derive_member(formula, &key)
+            })
+            .collect();
+        self.ask(self.algebra.split(pending, JsonType::Object)?)
+    }
+
+    /// What the next item is asked, whether the array may end before it, and
+    /// what is left of the array after it.
+    pub(crate) fn general_item(
+        &self,
+        rest: &[Typed],
+    ) -> Result<(Option<QuestionId>, Option<u32>, Residuals), AutomatonError>
+    {
+        let close = self.verdicts_at_end(rest)?;
+        let pending = rest
+            .iter()
+            .map(|&formula| self.algebra.derive_item(formula))
+            .collect();
+        let derived = self.algebra.split(pending, JsonType::Array)?;
+        let (question, rest) = self.ask(derived)?;
+        Ok((question, close, rest))
+    }
+
+    fn ask(
+        &self,
+        derived: Option<Derived>,
+    ) -> Result<(Option<QuestionId>, Residuals), AutomatonError> {
+        let Some(Derived { need, goals, rest }) = derived else {
+            return Ok((None, Residuals::new()));
+        };
+        if goals.len() > MAX_GOALS {
+            return Err(AutomatonError::Limit {
+                name: "max_goals",
+                what: "the number of things to find out about one value",
+                limit: MAX_GOALS,
+            });
+        }
+        let question = self.question(need, goals.into())?;
+        Ok((Some(question), rest))
+    }
+}
+
+impl ObjectSite {
+    /// A key as formulas ask about it.
+    pub(crate) fn key(&self, class: KeyClass) -> ClassKey<'_> {
+        let tests = &self.tests;
+        match class {
+            KeyClass::Name(position) => ClassKey {
+                name: Some(self.members[position as usize].name),
+                tests,
+                class: 0,
+            },
+            KeyClass::Other(class) => ClassKey { name: None, tests, class },
+        }
+    }
+
+    /// The number of classes of keys without a declared name.
+    pub(crate) fn n_classes(&self) -> u32 {
+        1 << self.tests.len()
+    }
+
+    /// The names that can no longer come once a key of `class` has come.
+    fn passed(&self, object: &Object, class: KeyClass) -> Vec<NameId> {
+        let Seen::Rank(next) = object.seen else {
+            return Vec::new();
+        };
+        let end = match class {
+            KeyClass::Name(position) => self.members[position as usize].rank,
+            KeyClass::Other(_) => u32::MAX,
+        };
+        self.by_rank
+            .iter()
+            .map(|&position| &self.members[position as usize])
+            .filter(|member| next <= member.rank && member.rank < end)
+            .map(|member| member.name)
+            .collect()
+    }
+}
+
+impl SiteKind {
+    /// The formulas of a general site.
+    pub(crate) fn formulas(&self) -> &[Typed] {
+        match self {
+            SiteKind::Flat(_) => &[],
+            SiteKind::General(formulas) => formulas,
+        }
+    }
+}
+
+impl Algebra {
+    fn derive_member(&self, formula: Typed, key: &ClassKey<'_>) -> Typed {
+        self.lock().derive_member(formula, key)
+    }
+
+    fn derive_item(&self, formula: Typed) -> Typed {
+        self.lock().derive_item(formula)
+    }
+
+    /// What the value of a member must satisfy so that the object can still
+    /// end; none if it cannot.
+    fn child_need(
+        &self,
+        need: Typed,
+        key: &ClassKey<'_>,
+    ) -> Result<Option<Value>, AutomatonError> {
+        let pending = self.derive_member(need, key);
+        let child = self.need_of(pending, JsonType::Object)?;
+        Ok(if self.satisfiable(child)? { Some(child) } else { None })
+    }
+
+    /// What a child must satisfy so that the pending need of its container
+    /// can be met.
+    fn need_of(
+        &self,
+        pending: Typed,
+        container: JsonType,
+    ) -> Result<Value, AutomatonError> {
+        let terms = self.lock().terms(pending);
+        // Too many ways: the child is free, which costs no more than dead
+        // ends (the container still ends only where its need is met).
+        let Some(terms) = terms else {
+            return Ok(FormulaId::TRUE);
+        };
+        let mut ways: SmallVec<[Value; 4]> = SmallVec::new();
+        for term in terms {
+            if self.may_hold(term.rest, container)? {
+                ways.push(self.lock().and(term.goals));
+            }
+        }
+        Ok(self.lock().or(ways))
+    }
+
+    /// Splits pending formulas (the need first) into what the child is asked
+    /// and what is left; none if no child will do.
+    fn split(
+        &self,
+        pending: Residuals,
+        container: JsonType,
+    ) -> Result<Option<Derived>, AutomatonError> {
+        let need = self.need_of(pending[0], container)?;
+        if !self.satisfiable(need)? {
+            return Ok(None);
+        }
+        let mut formulas = self.lock();
+        // What the child must satisfy in any case needs no verdict.
+        let certain: Vec<Value> = formulas
+            .conjuncts(pending[0])
+            .iter()
+            .filter_map(|&part| match *formulas.form(part) {
+                Form::Kid(goal) => Some(goal),
+                _ => None,
+            })
+            .collect();
+        let mut rest = Residuals::new();
+        let mut goals = Vec::new();
+        for formula in pending {
+            let formula = formulas.with_certain(formula, &certain);
+            formulas.push_leaves(formula, &mut goals);
+            rest.push(formula);
+        }
+        goals.sort_unstable();
+        goals.dedup();
+        Ok(Some(Derived { need, goals, rest }))
+    }
+
+    /// Puts verdicts into residuals, goal by goal.
+    pub(crate) fn substitute(
+        &self,
+        rest: &mut [Typed],
+        goals: &[Value],
+        verdicts: u64,
+    ) {
+        let truth = |goal: Value| {
+            let index = goals.binary_search(&goal);
+            index.is_ok_and(|index| verdicts >> index & 1 != 0)
+        };
+        let mut formulas = self.lock();
+        for formula in rest {
+            *formula = formulas.substitute(*formula, &truth);
+        }
+    }
+
+    /// The formula where members with these names do not come any more.
+    fn without(&self, formula: Typed, names: &[NameId]) -> Typed {
+        if names.is_empty() {
+            return formula;
+        }
+        self.lock().without_names(formula, names)
+    }
+}

@@ -1,0 +1,373 @@
+//! The keys of an object: declared names, patterns, and all others.
+//!
+//! Where a site's other keys are free, a state inside a key is the free key
+//! of the prelude with exceptions: those bytes that a declared name has in
+//! common with what was read. Once no name is left the frame *is* in the
+//! prelude, and its masks are shared.
+
+use maskwright_grammar_core::{
+    automaton::{
+        Automaton, AutomatonError, Frame, Hint, Outcome, Row, RowBuilder,
+        StateId, Watch,
+    },
+    regular::{Language, Regex, WordCount},
+};
+use smallvec::SmallVec;
+
+use super::{
+    Key, Machine,
+    algebra::language,
+    guard,
+    names::NameRange,
+    objects::ObjectSite,
+    prelude::OTHER_KEY,
+    strings::{FREE, Tuple, TupleOf},
+    text::{Edge, Speller, Spelling},
+};
+
+/// Which keys may come at one place of an object.
+#[derive(Clone, Debug, Default, Eq, Hash, PartialEq)]
+pub(crate) struct Viable {
+    /// The declared names, by position.
+    pub(crate) names: SmallVec<[u64; 2]>,
+    /// Keys without a declared name: one bit a class of the site's patterns
+    /// (a site without patterns has one class).
+    pub(crate) others: SmallVec<[u64; 1]>,
+}
+
+impl Viable {
+    pub(crate) fn is_empty(&self) -> bool {
+        self.names.iter().chain(&self.others).all(|&word| word == 0)
+    }
+
+    pub(crate) fn has_others(&self) -> bool {
+        self.others.iter().any(|&word| word != 0)
+    }
+
+    pub(crate) fn has_name(&self, position: u32) -> bool {
+        bit(&self.names, position)
+    }
+
+    /// Whether any name of `lo..hi` may come.
+    fn has_name_in(&self, lo: u32, hi: u32) -> bool {
+        (lo..hi).any(|position| self.has_name(position))
+    }
+}
+
+/// Returns a bit of a bitset.
+pub(crate) fn bit(words: &[u64], index: u32) -> bool {
+    words
+        .get(index as usize / 64)
+        .is_some_and(|word| word >> (index % 64) & 1 != 0)
+}
+
+/// Sets a bit of a bitset, which grows as far as needed.
+pub(crate) fn set_bit<const N: usize>(
+    words: &mut SmallVec<[u64; N]>,
+    index: u32,
+) {
+    let word = index as usize / 64;
+    if words.len() <= word {
+        words.resize(word + 1, 0);
+    }
+    words[word] |= 1 << (index % 64);
+}
+
+/// The outcome of a key that is the declared name at `position`.
+pub(crate) fn name_outcome(position: u32) -> Outcome {
+    Outcome(position + 1)
+}
+
+/// The outcome of a key without a declared name that is matched by the
+/// patterns of `class`.
+fn other_outcome(class: u32) -> Outcome {
+    Outcome(Outcome::GUARDED_BIT | class)
+}
+
+/// A key, as far as an object tells keys apart.
+#[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
+pub(crate) enum KeyClass {
+    /// The declared name at a position.
+    Name(u32),
+    /// Any other key, by the patterns that match it, bit by bit.
+    Other(u32),
+}
+
+impl KeyClass {
+    /// The key that a frame which read it returned.
+    pub(crate) fn of_outcome(outcome: Outcome) -> KeyClass {
+        if outcome.is_guarded() {
+            KeyClass::Other(outcome.0 & !Outcome::GUARDED_BIT)
+        } else {
+            KeyClass::Name(outcome.0.saturating_sub(1))
+        }
+    }
+}
+
+impl ObjectSite {
+    /// The keys of `viable`, as a language.
+    fn key_need(&self, viable: &Viable) -> Regex {
+        let patterns = &self.patterns;
+        let names = 0..self.names.len();
+        let (allowed, refused): (Vec<u32>, Vec<u32>) =
+            names.partition(|&name| viable.has_name(name));
+        let literals = |names: &[u32]| {
+            let texts: Vec<String> =
+                names.iter().map(|&name| self.names.text(name)).collect();
+            Regex::literals(&texts)
+        };
+        let classes = 0..1 << patterns.len();
+        let (open, closed): (Vec<u32>, Vec<u32>) =
+            classes.partition(|&class| bit(&viable.others, class));
+        if closed.is_empty() {
+            return literals(&refused).not();
+        }
+        let others: Vec<Regex> =
+            open.iter().map(|&class| of_class(patterns, class)).collect();
+        let declared = literals(&allowed).or(&literals(&refused));
+        let others = Regex::alternate(&others).and(&declared.not());
+        literals(&allowed).or(&others)
+    }
+}
+
+/// The keys that match just the patterns of `class`.
+pub(crate) fn of_class(patterns: &[Regex], class: u32) -> Regex {
+    let parts: Vec<Regex> = (0..)
+        .zip(patterns)
+        .map(|(index, pattern)| {
+            if class >> index & 1 != 0 {
+                pattern.clone()
+            } else {
+                pattern.not()
+            }
+        })
+        .collect();
+    Regex::intersect(&parts)
+}
+
+impl Machine {
+    /// The state after the opening quote of a key.
+    pub(crate) fn key_start(
+        &self,
+        site: u32,
+        viable: u32,
+    ) -> Result<StateId, AutomatonError> {
+        let object = self.object_site(site)?;
+        if !object.patterns.is_empty() {
+            return self.pattern_key_start(site, viable);
+        }
+        let all = Spelling::Between(object.names.all());
+        self.name_state(site, viable, all)
+    }
+
+    /// The state inside a key of a site without patterns.
+    fn name_state(
+        &self,
+        site: u32,
+        viable: u32,
+        spelling: Spelling<NameRange>,
+    ) -> Result<StateId, AutomatonError> {
+        match spelling.if_free(NameRange::is_none) {
+            Some(free) => self.prelude.key_at(free),
+            None => self.table.intern(Key::Name { site, viable, spelling }),
+        }
+    }
+
+    pub(crate) fn build_name(
+        &self,
+        site: u32,
+        viable: u32,
+        spelling: Spelling<NameRange>,
+    ) -> Result<Row, AutomatonError> {
+        let names = &self.object_site(site)?.names;
+        let allowed = self.parts.viables.get(viable);
+        let mut edges = Vec::new();
+        if let Some(range) = spelling.from() {
+            names.edges(range, &mut edges);
+            if allowed.has_others() {
+                edges = with_gaps(&edges);
+            } else {
+                edges.retain(|edge| {
+                    allowed.has_name_in(edge.to.lo, edge.to.hi)
+                });
+            }
+        }
+        let close = match spelling {
+            Spelling::Between(range) => match names.whole(range) {
+                Some(name) => {
+                    allowed.has_name(name).then(|| name_outcome(name))
+                }
+                None => allowed.has_others().then_some(OTHER_KEY),
+            },
+            _ => None,
+        };
+        let mut row = RowBuilder::new();
+        Speller {
+            edges: &edges,
+            escapes: self.policy.escapes,
+            close,
+            intern: &mut |next| self.name_state(site, viable, next),
+        }
+        .fill(spelling, &mut row)?;
+        if !allowed.has_others() {
+            return Ok(row.build());
+        }
+        row.registers();
+        let free = self.prelude.key_at(spelling.map(|_| ()))?;
+        self.except(row, free)
+    }
+
+    /// The state after the opening quote of a key of a site with patterns.
+    fn pattern_key_start(
+        &self,
+        site: u32,
+        viable: u32,
+    ) -> Result<StateId, AutomatonError> {
+        let languages = self.key_languages(site, viable)?;
+        let tuple = Tuple {
+            of: TupleOf::Key { site, viable },
+            names: self.object_site(site)?.names.all(),
+            states: languages
+                .iter()
+                .map(|language| Some(language.start()))
+                .collect(),
+        };
+        let tuple = self.tuple(tuple, languages)?;
+        self.pattern_state(site, viable, Spelling::Between(tuple))
+    }
+
+    fn pattern_state(
+        &self,
+        site: u32,
+        viable: u32,
+        spelling: Spelling<u32>,
+    ) -> Result<StateId, AutomatonError> {
+        match spelling.if_free(|tuple| tuple == FREE) {
+            Some(free) => self.prelude.key_at(free),
+            None => self.table.intern(Key::Pattern { site, viable, spelling }),
+        }
+    }
+
+    /// The languages of a key: the keys that may come, then the patterns.
+    fn key_languages(
+        &self,
+        site: u32,
+        viable: u32,
+    ) -> Result<&[Language], AutomatonError> {
+        let id = self.parts.keys.intern((site, viable))?;
+        let languages = self.parts.keys.derived(id, |_| {
+            let object = self.object_site(site)?;
+            let need = object.key_need(self.parts.viables.get(viable));
+            let patterns = &object.patterns;
+            std::iter::once(&need).chain(patterns).map(language).collect()
+        })?;
+        Ok(languages)
+    }
+
+    pub(crate) fn build_pattern(
+        &self,
+        site: u32,
+        viable: u32,
+        spelling: Spelling<u32>,
+    ) -> Result<Row, AutomatonError> {
+        let languages = self.key_languages(site, viable)?;
+        let edges = match spelling.from() {
+            Some(tuple) => self.tuple_edges(tuple, languages)?,
+            None => &[],
+        };
+        let close = match spelling {
+            Spelling::Between(tuple) => {
+                self.key_close(site, viable, tuple, languages)?
+            }
+            _ => None,
+        };
+        let mut row = RowBuilder::new();
+        Speller {
+            edges,
+            escapes: self.policy.escapes,
+            close,
+            intern: &mut |next| self.pattern_state(site, viable, next),
+        }
+        .fill(spelling, &mut row)?;
+        row.registers();
+        Ok(row.build())
+    }
+
+    fn key_close(
+        &self,
+        site: u32,
+        viable: u32,
+        tuple: u32,
+        languages: &[Language],
+    ) -> Result<Option<Outcome>, AutomatonError> {
+        let viable = self.parts.viables.get(viable);
+        let names = self.parts.tuples.get(tuple).names;
+        if let Some(name) = self.object_site(site)?.names.whole(names) {
+            return Ok(viable.has_name(name).then(|| name_outcome(name)));
+        }
+        let (class, _) = self.accepts(tuple, languages).unwrap_or_default();
+        let class = u32::try_from(class).unwrap_or(u32::MAX);
+        Ok(bit(&viable.others, class).then(|| other_outcome(class)))
+    }
+
+    /// Says whether the key that `frame` reads may yet become a used one, or
+    /// can become nothing else.
+    pub(crate) fn watch_pattern(
+        &self,
+        frame: &Frame,
+        site: u32,
+        viable: u32,
+        spelling: Spelling<u32>,
+    ) -> Watch {
+        let used = guard::candidates(frame);
+        let Spelling::Between(tuple) = spelling else {
+            return guard::watch_key(frame);
+        };
+        if used == 0 {
+            return Watch::Clear;
+        }
+        let Ok([need, ..]) = self.key_languages(site, viable) else {
+            return Watch::Watching;
+        };
+        let state = self.parts.tuples.get(tuple).states[0];
+        let used = used as u64;
+        let words = state.map(|state| need.count_words(state, used + 1));
+        match words {
+            Some(WordCount::Exactly(n)) if n <= used => Watch::Dead,
+            _ => Watch::Watching,
+        }
+    }
+
+    /// Builds a row that is like `base` but for exceptions.
+    pub(crate) fn except(
+        &self,
+        row: RowBuilder,
+        base: StateId,
+    ) -> Result<Row, AutomatonError> {
+        let plain = row.clone().build();
+        let base_row = self.row(base)?;
+        let bytes = (0..=255)
+            .filter(|&byte| plain.step(byte) != base_row.step(byte))
+            .collect();
+        let mut row = row;
+        row.hint(Hint::Except { base, bytes });
+        Ok(row.build())
+    }
+}
+
+/// Adds edges to no name for all other code points.
+pub(crate) fn with_gaps(edges: &[Edge<NameRange>]) -> Vec<Edge<NameRange>> {
+    let mut all = Vec::with_capacity(2 * edges.len() + 1);
+    let mut next = 0;
+    let to = NameRange::NONE;
+    for edge in edges {
+        if edge.lo > next {
+            all.push(Edge { lo: next, hi: edge.lo - 1, to });
+        }
+        all.push(*edge);
+        next = edge.hi + 1;
+    }
+    all.push(Edge { lo: next, hi: 0x10_FFFF, to });
+    all.retain(|edge| edge.lo <= edge.hi);
+    all
+}

@@ -1,0 +1,565 @@
+//! The machine of a schema: frames over bytes, built lazily.
+//!
+//! Each value that a schema constrains is one frame; its parent asks it a
+//! [`values::Question`] (a formula that it must satisfy, and goals whose
+//! verdicts the parent wants) and goes on with the verdicts that it returns.
+//! Whatever is not constrained runs in the shared [`prelude`].
+
+mod algebra;
+mod arrays;
+mod general;
+mod guard;
+mod intern;
+mod keys;
+mod names;
+mod objects;
+mod policy;
+mod prelude;
+mod sites;
+mod strings;
+mod text;
+mod values;
+
+use std::sync::Arc;
+
+use maskwright_grammar_core::{
+    automaton::{
+        Automaton, AutomatonError, Frame, Outcome, Resumed, Row, RowBuilder,
+        StateId, StateTable, Step, Watch,
+    },
+    regular::Language,
+};
+
+pub use self::policy::{Escapes, Numbers, Order, TextPolicy, Whitespace};
+use self::{
+    algebra::Algebra,
+    arrays::{Array, ArrayInfo, ArraySite},
+    intern::Interner,
+    keys::{KeyClass, Viable},
+    names::NameRange,
+    objects::{Object, ObjectInfo, ObjectSite, Pending, PendingInfo},
+    prelude::{NOTHING, Prelude, UNBOUNDED, Window, fill_window, gap_row},
+    strings::{StringSpec, Tuple},
+    text::{Edge, Spelling},
+    values::{Question, QuestionId},
+};
+use crate::{formula::Formulas, number::NumberState};
+
+/// How many states one machine may have.
+const MAX_STATES: usize = 1 << 22;
+/// How many of each part of states one machine may have.
+const MAX_PARTS: usize = 1 << 22;
+
+/// The key of a state.
+#[derive(Clone, Debug, Eq, Hash, PartialEq)]
+enum Key {
+    /// The start of the text, whose value is asked a question.
+    Root(QuestionId),
+    /// Waiting for that value, or done with it.
+    RootEnd,
+    /// A place in an object.
+    Object { object: u32, place: Place },
+    /// An object that waits for a key.
+    WaitKey { object: u32 },
+    /// An object after a key, before its colon or its value.
+    Member { pending: u32, place: Place },
+    /// An object that waits for the value of a key. The verdicts are known
+    /// before the value is read where its type alone decides.
+    WaitValue { pending: u32, known: Option<u32> },
+    /// A place in an array.
+    Array { array: u32, place: Place },
+    /// An array that waits for an item.
+    WaitItem { array: u32, known: Option<u32> },
+    /// Inside a key of a site without patterns.
+    Name { site: u32, viable: u32, spelling: Spelling<NameRange> },
+    /// Inside a key of a site with patterns.
+    Pattern { site: u32, viable: u32, spelling: Spelling<u32> },
+    /// Inside a string that is asked something.
+    String { spec: u32, spelling: Spelling<u32> },
+    /// Inside a string of any content, a bound of which is far; its frame
+    /// counts how far. `bounds` are those of the whole string.
+    Window { bounds: Window, at: Window, spelling: Spelling<()> },
+    /// Inside a number that is asked something.
+    Number { spec: u32, state: NumberState },
+    /// A place where up to `left` bytes of white space may stand.
+    Gap { core: StateId, left: u32 },
+    /// One space, and then a place.
+    Space(StateId),
+}
+
+/// The places in a container, and in a member.
+#[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
+enum Place {
+    /// After the opening brace or bracket.
+    Open,
+    /// After a member or an item.
+    After,
+    /// Before a member or an item, after a comma; or before a value, after a
+    /// colon.
+    Before,
+}
+
+/// The machine of one schema under one policy.
+#[derive(Debug)]
+pub(crate) struct Machine {
+    table: StateTable<Key>,
+    start: StateId,
+    prelude: Arc<Prelude>,
+    /// The prelude again, as the runtime wants it.
+    shared: Arc<dyn Automaton>,
+    policy: TextPolicy,
+    algebra: Algebra,
+    parts: Parts,
+}
+
+/// What states are made of, interned.
+#[derive(Debug)]
+struct Parts {
+    questions: Interner<Question, values::Answers>,
+    /// The verdicts of goals, bit by bit; number 0 is "none".
+    outcomes: Interner<u64>,
+    object_sites: Interner<QuestionId, ObjectSite>,
+    objects: Interner<Object, ObjectInfo>,
+    viables: Interner<Viable>,
+    pendings: Interner<Pending, PendingInfo>,
+    array_sites: Interner<QuestionId, ArraySite>,
+    arrays: Interner<Array, ArrayInfo>,
+    /// The languages of keys, by site and what may come.
+    keys: Interner<(u32, u32), Box<[Language]>>,
+    tuples: Interner<Tuple, Box<[Edge<u32>]>>,
+    strings: Sites<StringSpec>,
+    numbers: Sites<crate::number::NumberSpec>,
+}
+
+/// What is derived from the typed formulas of a question (need first).
+type Sites<T> = Interner<Box<[algebra::Typed]>, T>;
+
+impl Parts {
+    fn new() -> Parts {
+        let parts = Parts {
+            questions: Interner::new(MAX_PARTS),
+            outcomes: Interner::new(MAX_PARTS),
+            object_sites: Interner::new(MAX_PARTS),
+            objects: Interner::new(MAX_PARTS),
+            viables: Interner::new(MAX_PARTS),
+            pendings: Interner::new(MAX_PARTS),
+            array_sites: Interner::new(MAX_PARTS),
+            arrays: Interner::new(MAX_PARTS),
+            keys: Interner::new(MAX_PARTS),
+            tuples: Interner::new(MAX_PARTS),
+            strings: Interner::new(MAX_PARTS),
+            numbers: Interner::new(MAX_PARTS),
+        };
+        // Number 0 is "no verdict", which is what the prelude returns.
+        parts.outcomes.intern(0).expect("an empty table has room");
+        parts
+    }
+}
+
+impl Machine {
+    /// Creates the machine of a schema.
+    pub(crate) fn new(
+        formulas: Formulas,
+        policy: TextPolicy,
+    ) -> Result<Machine, AutomatonError> {
+        let root = formulas.root();
+        let prelude = Prelude::of(policy);
+        let shared = Arc::clone(&prelude);
+        let mut machine = Machine {
+            table: StateTable::new(MAX_STATES),
+            start: StateId(0),
+            prelude,
+            shared,
+            policy,
+            algebra: Algebra::new(formulas),
+            parts: Parts::new(),
+        };
+        let question = machine.question(root, Box::default())?;
+        machine.start = machine.table.intern(Key::Root(question))?;
+        Ok(machine)
+    }
+
+    fn build_number(
+        &self,
+        spec: u32,
+        state: &NumberState,
+        row: &mut RowBuilder,
+    ) -> Result<(), AutomatonError> {
+        let number = self.number_spec(spec)?;
+        for (byte, state) in number.live_bytes(state) {
+            let next = self.table.intern(Key::Number { spec, state })?;
+            row.byte(byte, Step::Stay(next));
+        }
+        if number.may_end(state) {
+            let verdicts = number.verdicts(state);
+            row.finish(Outcome(self.parts.outcomes.intern(verdicts)?));
+        }
+        Ok(())
+    }
+
+    fn describe_key(&self, pending: u32) -> String {
+        let &Pending { object, key } = self.parts.pendings.get(pending);
+        let site = self.object_site(self.parts.objects.get(object).site);
+        match (key, site) {
+            (KeyClass::Name(name), Ok(site)) => {
+                format!("{:?}", site.names.text(name))
+            }
+            _ => "another key".to_owned(),
+        }
+    }
+
+    fn build(&self, key: &Key) -> Result<Row, AutomatonError> {
+        let mut row = RowBuilder::new();
+        match *key {
+            Key::Root(question) => {
+                let end = self.table.intern(Key::RootEnd)?;
+                self.calls(question, &mut |_| Ok(end), &mut row)?;
+            }
+            Key::RootEnd => {
+                row.finish(NOTHING);
+            }
+            Key::Object { object, place } => {
+                self.build_object(object, place, &mut row)?;
+            }
+            Key::Member { pending, place } => {
+                self.build_member(pending, place, &mut row)?;
+            }
+            Key::Array { array, place } => {
+                self.build_array(array, place, &mut row)?;
+            }
+            // Nothing can be read while a callee is running.
+            Key::WaitKey { .. }
+            | Key::WaitValue { .. }
+            | Key::WaitItem { .. } => {}
+            Key::Name { site, viable, spelling } => {
+                return self.build_name(site, viable, spelling);
+            }
+            Key::Pattern { site, viable, spelling } => {
+                return self.build_pattern(site, viable, spelling);
+            }
+            Key::String { spec, spelling } => {
+                self.build_string(spec, spelling, &mut row)?;
+            }
+            Key::Window { bounds, at, spelling } => {
+                self.build_window(bounds, at, spelling, &mut row)?;
+            }
+            Key::Number { spec, ref state } => {
+                self.build_number(spec, state, &mut row)?;
+            }
+            Key::Gap { core, left } => {
+                let more = match left {
+                    1 => core,
+                    UNBOUNDED => self.table.intern(key.clone())?,
+                    left => {
+                        let left = left - 1;
+                        self.table.intern(Key::Gap { core, left })?
+                    }
+                };
+                gap_row(self.row(core)?, core, left, more, &mut row);
+            }
+            Key::Space(then) => {
+                row.byte(b' ', Step::Stay(then));
+                if self.row(then)?.registers {
+                    row.registers();
+                }
+            }
+        }
+        Ok(row.build())
+    }
+
+    fn build_object(
+        &self,
+        object: u32,
+        place: Place,
+        row: &mut RowBuilder,
+    ) -> Result<(), AutomatonError> {
+        let info = self.object_info(object)?;
+        let site = self.parts.objects.get(object).site;
+        if self.object_site(site)?.is_open() {
+            row.registers();
+        }
+        if place != Place::Before
+            && let Some(outcome) = info.close
+        {
+            row.byte(b'}', Step::Return(Outcome(outcome)));
+        }
+        let Some(viable) = info.viable else {
+            return Ok(());
+        };
+        if place == Place::After {
+            let before = Key::Object { object, place: Place::Before };
+            row.byte(b',', Step::Stay(self.separated(before)?));
+        } else {
+            let resume = self.table.intern(Key::WaitKey { object })?;
+            let callee = self.key_start(site, viable)?;
+            row.byte(b'"', Step::Call { resume, callee });
+        }
+        Ok(())
+    }
+
+    fn build_member(
+        &self,
+        pending: u32,
+        place: Place,
+        row: &mut RowBuilder,
+    ) -> Result<(), AutomatonError> {
+        let object = self.parts.pendings.get(pending).object;
+        let site = self.parts.objects.get(object).site;
+        if self.object_site(site)?.is_open() {
+            row.registers();
+        }
+        if place == Place::After {
+            let before = Key::Member { pending, place: Place::Before };
+            row.byte(b':', Step::Stay(self.separated(before)?));
+            return Ok(());
+        }
+        let question = self.pending_info(pending)?.question;
+        let mut wait =
+            |known| self.table.intern(Key::WaitValue { pending, known });
+        self.calls(question, &mut wait, row)
+    }
+
+    fn build_array(
+        &self,
+        array: u32,
+        place: Place,
+        row: &mut RowBuilder,
+    ) -> Result<(), AutomatonError> {
+        let info = self.array_info(array)?;
+        if place != Place::Before
+            && let Some(outcome) = info.close
+        {
+            row.byte(b']', Step::Return(Outcome(outcome)));
+        }
+        let Some(question) = info.question else {
+            return Ok(());
+        };
+        if place == Place::After {
+            let before = Key::Array { array, place: Place::Before };
+            row.byte(b',', Step::Stay(self.separated(before)?));
+            return Ok(());
+        }
+        let mut wait =
+            |known| self.table.intern(Key::WaitItem { array, known });
+        self.calls(question, &mut wait, row)
+    }
+
+    fn build_window(
+        &self,
+        bounds: Window,
+        at: Window,
+        spelling: Spelling<()>,
+        row: &mut RowBuilder,
+    ) -> Result<(), AutomatonError> {
+        let mut intern = |spelling, next: Window| {
+            let at = at.far_or(next);
+            self.table.intern(Key::Window { bounds, at, spelling })
+        };
+        let escapes = self.policy.escapes;
+        fill_window(spelling, at, escapes, NOTHING, &mut intern, row)?;
+        row.registers();
+        if spelling == Spelling::Between(()) {
+            row.hint(maskwright_grammar_core::automaton::Hint::Window {
+                base: self.prelude.string(Window::FREE)?,
+                least: at.least,
+                most: at.most,
+            });
+        }
+        Ok(())
+    }
+
+    /// A place before which white space may stand.
+    fn gap(&self, place: Key) -> Result<StateId, AutomatonError> {
+        let core = self.table.intern(place)?;
+        match self.policy.whitespace.max() {
+            0 => Ok(core),
+            left => self.table.intern(Key::Gap { core, left }),
+        }
+    }
+
+    /// A place after a comma or a colon.
+    fn separated(&self, place: Key) -> Result<StateId, AutomatonError> {
+        if self.policy.whitespace == Whitespace::Spaced {
+            let core = self.table.intern(place)?;
+            self.table.intern(Key::Space(core))
+        } else {
+            self.gap(place)
+        }
+    }
+
+    /// The verdicts of a callee: those that its type decided, or those that
+    /// it returned.
+    fn verdicts(&self, known: Option<u32>, outcome: Outcome) -> u64 {
+        *self.parts.outcomes.get(known.unwrap_or(outcome.0))
+    }
+}
+
+impl Automaton for Machine {
+    fn start(&self) -> StateId {
+        self.start
+    }
+
+    fn row(&self, state: StateId) -> Result<&Row, AutomatonError> {
+        if state.is_shared() {
+            return self.prelude.row(state);
+        }
+        self.table.row(state, |key| self.build(key))
+    }
+
+    fn resume(
+        &self,
+        resume: StateId,
+        outcome: Outcome,
+    ) -> Result<Resumed, AutomatonError> {
+        if resume.is_shared() {
+            return self.prelude.resume(resume, outcome);
+        }
+        let next = match *self.table.key(resume) {
+            Key::WaitKey { object } => {
+                let key = KeyClass::of_outcome(outcome);
+                let pending =
+                    self.parts.pendings.intern(Pending { object, key })?;
+                Some(Key::Member { pending, place: Place::After })
+            }
+            Key::WaitValue { pending, known } => {
+                let verdicts = self.verdicts(known, outcome);
+                self.object_after(pending, verdicts)?
+                    .map(|object| Key::Object { object, place: Place::After })
+            }
+            Key::WaitItem { array, known } => {
+                let verdicts = self.verdicts(known, outcome);
+                self.array_after(array, verdicts)?
+                    .map(|array| Key::Array { array, place: Place::After })
+            }
+            _ => return Ok(Resumed::from([resume])),
+        };
+        let state = next.map(|key| self.gap(key)).transpose()?;
+        Ok(state.into_iter().collect())
+    }
+
+    fn shared(&self) -> Option<&Arc<dyn Automaton>> {
+        Some(&self.shared)
+    }
+
+    fn enter(&self, caller: &Frame, callee: StateId) -> Frame {
+        if callee.is_shared() {
+            return self.prelude.enter(caller, callee);
+        }
+        match *self.table.key(callee) {
+            Key::Name { .. } | Key::Pattern { .. } => {
+                guard::enter_key(caller, callee)
+            }
+            Key::Window { bounds, .. } => Frame {
+                counts: [bounds.least, bounds.most],
+                ..Frame::new(callee)
+            },
+            _ => Frame::new(callee),
+        }
+    }
+
+    fn advance(
+        &self,
+        frame: &mut Frame,
+        byte: u8,
+        to: StateId,
+    ) -> Result<(), AutomatonError> {
+        if frame.state.is_shared() {
+            return self.prelude.advance(frame, byte, to);
+        }
+        if let Key::Name { .. } | Key::Pattern { .. } =
+            self.table.key(frame.state)
+        {
+            guard::advance_key(frame, byte);
+        }
+        frame.state = to;
+        if !to.is_shared()
+            && let Key::Window {
+                bounds,
+                spelling: spelling @ Spelling::Between(()),
+                ..
+            } = *self.table.key(to)
+        {
+            let [least, most] = frame.counts;
+            let left = Window { least, most }.after_one();
+            frame.counts = [left.least, left.most];
+            let at = left.clamped();
+            frame.state = if at.is_far() {
+                self.table.intern(Key::Window { bounds, at, spelling })?
+            } else {
+                self.prelude.string(at)?
+            };
+        }
+        Ok(())
+    }
+
+    fn leave(
+        &self,
+        caller: &Frame,
+        callee: &Frame,
+        outcome: Outcome,
+        to: StateId,
+    ) -> Result<Option<Frame>, AutomatonError> {
+        Ok(guard::leave(caller, callee, outcome, to))
+    }
+
+    fn watch(&self, frame: &Frame) -> Watch {
+        if frame.state.is_shared() {
+            return self.prelude.watch(frame);
+        }
+        match *self.table.key(frame.state) {
+            Key::Name { .. } => guard::watch_key(frame),
+            Key::Pattern { site, viable, spelling } => {
+                self.watch_pattern(frame, site, viable, spelling)
+            }
+            _ => Watch::Clear,
+        }
+    }
+
+    fn describe(&self, state: StateId) -> String {
+        if state.is_shared() {
+            return self.prelude.describe(state);
+        }
+        match self.table.key(state) {
+            Key::Root(_) => "at the start of the value".to_owned(),
+            Key::RootEnd => "at the end of the text".to_owned(),
+            Key::Object { place: Place::Open, .. } => {
+                "after the opening brace of an object".to_owned()
+            }
+            Key::Object { place: Place::After, .. } => {
+                "after a member".to_owned()
+            }
+            Key::Object { place: Place::Before, .. } => {
+                "before a key".to_owned()
+            }
+            Key::Member { pending, place } => {
+                let key = self.describe_key(*pending);
+                match place {
+                    Place::Before => format!("before the value of {key}"),
+                    Place::Open | Place::After => format!("after {key}"),
+                }
+            }
+            Key::Array { place: Place::Open, .. } => {
+                "after the opening bracket of an array".to_owned()
+            }
+            Key::Array { place: Place::After, .. } => {
+                "after an item".to_owned()
+            }
+            Key::Array { place: Place::Before, .. } => {
+                "before an item".to_owned()
+            }
+            Key::WaitKey { .. } => "inside a key".to_owned(),
+            Key::WaitValue { pending, .. } => {
+                format!("inside the value of {}", self.describe_key(*pending))
+            }
+            Key::WaitItem { .. } => "inside an item".to_owned(),
+            Key::Name { .. } | Key::Pattern { .. } => {
+                "inside a key".to_owned()
+            }
+            Key::String { .. } | Key::Window { .. } => {
+                "inside a string".to_owned()
+            }
+            Key::Number { .. } => "inside a number".to_owned(),
+            Key::Gap { core, .. } | Key::Space(core) => self.describe(*core),
+        }
+    }
+}

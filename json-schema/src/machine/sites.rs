@@ -1,0 +1,379 @@
+//! From questions to sites: what a container, a string or a number is asked,
+//! as a table where that is possible.
+
+use maskwright_grammar_core::{
+    automaton::AutomatonError,
+    regular::{Answer, Regex},
+};
+use smallvec::SmallVec;
+
+use super::{
+    Machine,
+    algebra::{Algebra, Typed, language, late},
+    arrays::{ArraySite, FlatArray},
+    general::KeyTest,
+    keys::{of_class, set_bit},
+    names::Names,
+    objects::{Flat, Member, ObjectSite, SiteKind},
+    strings::StringSpec,
+    values::{Question, QuestionId},
+};
+use crate::{
+    formula::{self, Formulas, KeySet, KeySetId},
+    number::{NumberFormula, NumberSpec},
+    parse::{JsonType, NameId},
+};
+
+/// How many conditions may tell keys without a declared name apart.
+const MAX_TESTS: usize = 10;
+/// Up to how many keys a finite set of undeclared keys becomes declared.
+const MAX_WORDS: usize = 64;
+
+impl Machine {
+    /// What an object that is asked `question` is, as a site.
+    pub(crate) fn object_site(
+        &self,
+        question: u32,
+    ) -> Result<&ObjectSite, AutomatonError> {
+        self.parts.object_sites.derived(question, |&question| {
+            self.make_object_site(self.parts.questions.get(question.0))
+        })
+    }
+
+    /// What an array that is asked `question` is, as a site.
+    pub(crate) fn array_site(
+        &self,
+        question: u32,
+    ) -> Result<&ArraySite, AutomatonError> {
+        self.parts.array_sites.derived(question, |&question| {
+            self.make_array_site(self.parts.questions.get(question.0))
+        })
+    }
+
+    /// The languages of a string's typed formulas.
+    pub(crate) fn string_spec(
+        &self,
+        spec: u32,
+    ) -> Result<&StringSpec, AutomatonError> {
+        self.parts.strings.derived(spec, |formulas| {
+            let languages = formulas
+                .iter()
+                .map(|&formula| language(&self.algebra.regex(formula)));
+            Ok(StringSpec { languages: languages.collect::<Result<_, _>>()? })
+        })
+    }
+
+    /// What a number's typed formulas ask.
+    pub(crate) fn number_spec(
+        &self,
+        spec: u32,
+    ) -> Result<&NumberSpec, AutomatonError> {
+        self.parts.numbers.derived(spec, |formulas| {
+            let algebra = self.algebra.lock();
+            let mut formulas: Vec<NumberFormula> = formulas
+                .iter()
+                .map(|&formula| algebra.number_formula(formula))
+                .collect();
+            let goals = formulas.split_off(1);
+            let policy = self.policy.numbers.policy();
+            Ok(NumberSpec::new(&formulas[0], &goals, policy))
+        })
+    }
+
+    fn make_object_site(
+        &self,
+        question: &Question,
+    ) -> Result<ObjectSite, AutomatonError> {
+        let object = JsonType::Object;
+        let table = self
+            .algebra
+            .lock()
+            .object_site(question.need)
+            .map_err(|error| late(&error))?;
+        let goals = self.open_goals(question, object)?;
+        let mut draft = Draft::default();
+        {
+            let mut formulas = self.algebra.lock();
+            for name in &table.names {
+                draft.add(name.name, name.required);
+            }
+            draft.collect(&formulas, table.formula);
+            for (&typed, &goal) in goals.iter().zip(&question.goals) {
+                for &name in &*formulas.property_order(goal) {
+                    draft.add(name, false);
+                }
+                draft.collect(&formulas, typed);
+            }
+        }
+        draft.tests.sort_unstable();
+        draft.tests.dedup();
+        if draft.tests.len() > MAX_TESTS {
+            return Err(AutomatonError::Limit {
+                name: "max_key_patterns",
+                what: "the number of patterns for the keys of one object",
+                limit: MAX_TESTS,
+            });
+        }
+        let patterns = self.algebra.patterns(&draft.tests);
+        let mut site = ObjectSite {
+            names: Names::new(&[]).0,
+            members: Box::default(),
+            by_rank: Box::default(),
+            tests: draft.tests.into(),
+            patterns,
+            classes: SmallVec::new(),
+            kind: SiteKind::General(
+                std::iter::once(table.formula).chain(goals.clone()).collect(),
+            ),
+        };
+        self.find_classes(&mut site, &draft.names)?;
+        let flat = table.is_flat() && goals.is_empty();
+        if flat {
+            let others = self.flat_others(&site, &table)?;
+            let (least, most) = (table.min, table.max);
+            site.kind = SiteKind::Flat(Flat { others, least, most });
+        }
+        self.declare_words(&mut site, &mut draft.names)?;
+        self.finish_members(&mut site, &draft.names, flat, &table)?;
+        Ok(site)
+    }
+
+    /// The goals of a question that its type does not decide, typed; all of
+    /// them if any is open.
+    fn open_goals(
+        &self,
+        question: &Question,
+        json_type: JsonType,
+    ) -> Result<Vec<Typed>, AutomatonError> {
+        let goals = question
+            .goals
+            .iter()
+            .map(|&goal| self.algebra.typed(goal, json_type))
+            .collect::<Result<Vec<Typed>, _>>()?;
+        let decided =
+            goals.iter().all(|goal| goal.is_true() || goal.is_false());
+        Ok(if decided { Vec::new() } else { goals })
+    }
+
+    /// Finds which classes of undeclared keys have a key at all.
+    fn find_classes(
+        &self,
+        site: &mut ObjectSite,
+        names: &[(NameId, bool)],
+    ) -> Result<(), AutomatonError> {
+        if site.tests.is_empty() {
+            set_bit(&mut site.classes, 0);
+            return Ok(());
+        }
+        let declared = Regex::literals(&self.algebra.texts(names));
+        for class in 0..site.n_classes() {
+            let keys = of_class(&site.patterns, class).and(&declared.not());
+            let language = language(&keys)?;
+            if language.is_dead(language.start()) != Answer::Yes {
+                set_bit(&mut site.classes, class);
+            }
+        }
+        Ok(())
+    }
+
+    fn flat_others(
+        &self,
+        site: &ObjectSite,
+        table: &formula::ObjectSite,
+    ) -> Result<Box<[Option<QuestionId>]>, AutomatonError> {
+        (0..site.n_classes())
+            .map(|class| {
+                if !site.class_exists(class) {
+                    return Ok(None);
+                }
+                let key = site.key(super::keys::KeyClass::Other(class));
+                let goal = self.algebra.lock().open_goal(table, &key);
+                self.question_if(goal)
+            })
+            .collect()
+    }
+
+    fn question_if(
+        &self,
+        need: Typed,
+    ) -> Result<Option<QuestionId>, AutomatonError> {
+        if !self.algebra.satisfiable(need)? {
+            return Ok(None);
+        }
+        self.question(need, Box::default()).map(Some)
+    }
+
+    /// Declares the undeclared keys that may come if they are few: then the
+    /// object knows when they are used up.
+    fn declare_words(
+        &self,
+        site: &mut ObjectSite,
+        names: &mut Vec<(NameId, bool)>,
+    ) -> Result<(), AutomatonError> {
+        let SiteKind::Flat(flat) = &mut site.kind else { return Ok(()) };
+        if site.tests.is_empty() {
+            return Ok(());
+        }
+        let open: Vec<Regex> = (0..)
+            .zip(&flat.others)
+            .filter(|(_, question)| question.is_some())
+            .map(|(class, _)| of_class(&site.patterns, class))
+            .collect();
+        if open.is_empty() {
+            site.tests = Box::default();
+            site.patterns = Box::default();
+            flat.others = Box::new([None]);
+            return Ok(());
+        }
+        let declared = Regex::literals(&self.algebra.texts(names));
+        let keys = Regex::alternate(&open).and(&declared.not());
+        let language = language(&keys)?;
+        let Some(words) = language.enumerate(MAX_WORDS) else {
+            return Ok(());
+        };
+        let mut formulas = self.algebra.lock();
+        for word in words {
+            names.push((formulas.pool_mut().name(&word), false));
+        }
+        site.tests = Box::default();
+        site.patterns = Box::default();
+        flat.others = Box::new([None]);
+        Ok(())
+    }
+
+    fn finish_members(
+        &self,
+        site: &mut ObjectSite,
+        names: &[(NameId, bool)],
+        flat: bool,
+        table: &formula::ObjectSite,
+    ) -> Result<(), AutomatonError> {
+        let texts = self.algebra.texts(names);
+        let texts: Vec<&str> = texts.iter().map(String::as_str).collect();
+        let (sorted, positions) = Names::new(&texts);
+        let mut members = Vec::with_capacity(names.len());
+        for (rank, (&(name, required), position)) in
+            (0..).zip(names.iter().zip(&positions))
+        {
+            let question = if flat {
+                let listed = table.names.get(rank as usize);
+                let goal = match listed {
+                    Some(listed) => listed.goal,
+                    None => self.algebra.open_goal_of(table, name),
+                };
+                self.question_if(goal)?
+            } else {
+                None
+            };
+            let member = Member { name, rank, required, question };
+            members.push((*position, member));
+        }
+        members.sort_unstable_by_key(|&(position, _)| position);
+        site.names = sorted;
+        site.members = members.into_iter().map(|(_, member)| member).collect();
+        site.by_rank = positions.into();
+        Ok(())
+    }
+
+    fn make_array_site(
+        &self,
+        question: &Question,
+    ) -> Result<ArraySite, AutomatonError> {
+        let table = self
+            .algebra
+            .lock()
+            .array_site(question.need)
+            .map_err(|error| late(&error))?;
+        let goals = self.open_goals(question, JsonType::Array)?;
+        if table.is_flat() && goals.is_empty() && !table.unique {
+            let prefix = table
+                .prefix
+                .iter()
+                .map(|&goal| self.question_if(goal))
+                .collect::<Result<_, _>>()?;
+            return Ok(ArraySite::Flat(FlatArray {
+                prefix,
+                tail: self.question_if(table.tail)?,
+                least: table.min,
+                most: table.max,
+            }));
+        }
+        let formulas = std::iter::once(table.formula).chain(goals);
+        Ok(ArraySite::General(formulas.collect()))
+    }
+}
+
+/// The names and the tests of an object site, while it is made.
+#[derive(Default)]
+struct Draft {
+    names: Vec<(NameId, bool)>,
+    tests: Vec<KeyTest>,
+}
+
+impl Draft {
+    fn add(&mut self, name: NameId, required: bool) {
+        if !self.names.iter().any(|&(known, _)| known == name) {
+            self.names.push((name, required));
+        }
+    }
+
+    /// Adds what a formula tells keys apart by.
+    fn collect(&mut self, formulas: &Formulas, formula: Typed) {
+        let mentions = formulas.mentioned(formula);
+        for name in mentions.names {
+            self.add(name, false);
+        }
+        for set in mentions.sets {
+            self.tests.extend(test_of(formulas, set));
+        }
+    }
+}
+
+fn test_of(formulas: &Formulas, set: KeySetId) -> Option<KeyTest> {
+    match *formulas.key_set(set) {
+        KeySet::Pattern(pattern) => Some(KeyTest::Pattern(pattern)),
+        KeySet::Satisfying(formula) => Some(KeyTest::Satisfies(formula)),
+        KeySet::Any | KeySet::Names(_) | KeySet::NoneOf(_) => None,
+    }
+}
+
+impl Algebra {
+    /// The languages of tests on keys.
+    fn patterns(&self, tests: &[KeyTest]) -> Box<[Regex]> {
+        tests
+            .iter()
+            .map(|&test| match test {
+                KeyTest::Pattern(pattern) => {
+                    let formulas = self.lock();
+                    let pattern = formulas.pool().pattern_value(pattern);
+                    pattern.regex().clone()
+                }
+                KeyTest::Satisfies(formula) => self.regex(formula),
+            })
+            .collect()
+    }
+
+    fn texts(&self, names: &[(NameId, bool)]) -> Vec<String> {
+        let formulas = self.lock();
+        let text = |&(name, _): &(NameId, bool)| {
+            formulas.pool().name_text(name).to_owned()
+        };
+        names.iter().map(text).collect()
+    }
+
+    /// What a member must satisfy whose name the table does not list.
+    fn open_goal_of(
+        &self,
+        table: &formula::ObjectSite,
+        name: NameId,
+    ) -> Typed {
+        let mut formulas = self.lock();
+        let goals: Vec<Typed> = table
+            .open
+            .iter()
+            .filter(|&&(set, _)| formulas.name_in(set, name))
+            .map(|&(_, goal)| goal)
+            .collect();
+        formulas.and(goals)
+    }
+}

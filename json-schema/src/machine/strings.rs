@@ -1,0 +1,228 @@
+//! Strings that are asked something: patterns, constants, lengths.
+//!
+//! A string is read once for everything that it is asked: its state is the
+//! tuple of the states of all languages, that of the need first.
+
+use maskwright_grammar_core::{
+    automaton::{AutomatonError, Outcome, RowBuilder, StateId},
+    regular::{self, Language},
+};
+
+use super::{
+    Key, Machine,
+    algebra::limit,
+    keys::with_gaps,
+    names::NameRange,
+    prelude::Window,
+    text::{Edge, Speller, Spelling},
+};
+
+/// The languages of one string: what it must be in, then one a goal.
+#[derive(Debug)]
+pub(crate) struct StringSpec {
+    pub(crate) languages: Box<[Language]>,
+}
+
+/// The states of the languages of one string or key.
+#[derive(Clone, Debug, Eq, Hash, PartialEq)]
+pub(crate) struct Tuple {
+    pub(crate) of: TupleOf,
+    /// The declared names that begin with what was read of a key.
+    pub(crate) names: NameRange,
+    /// Dead goals are none; the need never is.
+    pub(crate) states: Box<[Option<regular::StateId>]>,
+}
+
+/// Whose languages a tuple's are.
+#[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
+pub(crate) enum TupleOf {
+    /// A string's, by its spec.
+    String(u32),
+    /// A key's, by its site and what may come ([`super::keys::Viable`]).
+    Key { site: u32, viable: u32 },
+}
+
+/// A tuple whose need is met whatever follows, and whose goals are dead.
+pub(crate) const FREE: u32 = u32::MAX;
+
+impl Machine {
+    /// The state after the opening quote of a string of `spec`.
+    pub(crate) fn string_start(
+        &self,
+        spec: u32,
+    ) -> Result<StateId, AutomatonError> {
+        let languages = &self.string_spec(spec)?.languages;
+        let states =
+            languages.iter().map(|language| Some(language.start())).collect();
+        let (of, names) = (TupleOf::String(spec), NameRange::NONE);
+        let tuple = self.tuple(Tuple { of, names, states }, languages)?;
+        self.string_state(spec, Spelling::Between(tuple))
+    }
+
+    /// Interns a tuple, unless nothing is asked of it any more.
+    pub(crate) fn tuple(
+        &self,
+        tuple: Tuple,
+        languages: &[Language],
+    ) -> Result<u32, AutomatonError> {
+        if let (Some((&Some(need), goals)), [language, ..]) =
+            (tuple.states.split_first(), languages)
+            && tuple.names.is_none()
+            && goals.iter().all(Option::is_none)
+            && language.is_universal(need)
+        {
+            return Ok(FREE);
+        }
+        self.parts.tuples.intern(tuple)
+    }
+
+    fn string_state(
+        &self,
+        spec: u32,
+        spelling: Spelling<u32>,
+    ) -> Result<StateId, AutomatonError> {
+        match spelling.if_free(|tuple| tuple == FREE) {
+            Some(free) => self.prelude.string_at(free, Window::FREE),
+            None => self.table.intern(Key::String { spec, spelling }),
+        }
+    }
+
+    pub(crate) fn build_string(
+        &self,
+        spec: u32,
+        spelling: Spelling<u32>,
+        row: &mut RowBuilder,
+    ) -> Result<(), AutomatonError> {
+        let languages = &self.string_spec(spec)?.languages;
+        let edges = match spelling.from() {
+            Some(tuple) => self.tuple_edges(tuple, languages)?,
+            None => &[],
+        };
+        let close = match spelling {
+            Spelling::Between(tuple) => self.string_close(tuple, languages)?,
+            _ => None,
+        };
+        Speller {
+            edges,
+            escapes: self.policy.escapes,
+            close,
+            intern: &mut |next| self.string_state(spec, next),
+        }
+        .fill(spelling, row)
+    }
+
+    fn string_close(
+        &self,
+        tuple: u32,
+        languages: &[Language],
+    ) -> Result<Option<Outcome>, AutomatonError> {
+        let Some((verdicts, true)) = self.accepts(tuple, languages) else {
+            return Ok(None);
+        };
+        Ok(Some(Outcome(self.parts.outcomes.intern(verdicts)?)))
+    }
+
+    /// Which goals accept in a tuple, bit by bit, and whether its need does.
+    pub(crate) fn accepts(
+        &self,
+        tuple: u32,
+        languages: &[Language],
+    ) -> Option<(u64, bool)> {
+        let states = &self.parts.tuples.get(tuple).states;
+        let mut accepting =
+            states.iter().zip(languages).map(|(state, language)| {
+                state.is_some_and(|state| language.is_accepting(state))
+            });
+        let need = accepting.next()?;
+        let verdicts = (0..)
+            .zip(accepting)
+            .fold(0, |bits, (index, holds)| bits | u64::from(holds) << index);
+        Some((verdicts, need))
+    }
+
+    /// The edges of a tuple: those of its need, cut where a goal's change.
+    pub(crate) fn tuple_edges(
+        &self,
+        tuple: u32,
+        languages: &[Language],
+    ) -> Result<&[Edge<u32>], AutomatonError> {
+        let edges = self
+            .parts
+            .tuples
+            .derived(tuple, |tuple| self.derive_edges(tuple, languages))?;
+        Ok(edges)
+    }
+
+    fn derive_edges(
+        &self,
+        tuple: &Tuple,
+        languages: &[Language],
+    ) -> Result<Box<[Edge<u32>]>, AutomatonError> {
+        let mut names = Vec::new();
+        if let TupleOf::Key { site, .. } = tuple.of {
+            self.object_site(site)?.names.edges(tuple.names, &mut names);
+        }
+        let mut parts: Vec<Part> = with_gaps(&names)
+            .into_iter()
+            .map(|edge| (edge.lo, edge.hi, edge.to, Vec::new()))
+            .collect();
+        for (index, (state, language)) in
+            tuple.states.iter().zip(languages).enumerate()
+        {
+            let edges = match state {
+                Some(state) => language.transitions(*state).map_err(limit)?,
+                None => &[],
+            };
+            parts = cut(&parts, edges, index == 0);
+        }
+        let mut edges: Vec<Edge<u32>> = Vec::with_capacity(parts.len());
+        for (lo, hi, names, states) in parts {
+            let (of, states) = (tuple.of, states.into());
+            let to = self.tuple(Tuple { of, names, states }, languages)?;
+            match edges.last_mut() {
+                Some(last) if last.to == to && last.hi + 1 == lo => {
+                    last.hi = hi;
+                }
+                _ => edges.push(Edge { lo, hi, to }),
+            }
+        }
+        Ok(edges.into())
+    }
+}
+
+/// An interval of code points, and the names and states after it.
+type Part = (u32, u32, NameRange, Vec<Option<regular::StateId>>);
+
+/// Cuts `parts` where the transitions of one more language change. Code
+/// points without a transition are left out if `required`.
+fn cut(
+    parts: &[Part],
+    transitions: &[regular::Transition],
+    required: bool,
+) -> Vec<Part> {
+    let mut result = Vec::with_capacity(parts.len() + transitions.len());
+    for (lo, hi, names, states) in parts {
+        let mut next = *lo;
+        let mut push = |lo, hi, state| {
+            let mut states = states.clone();
+            states.push(state);
+            result.push((lo, hi, *names, states));
+        };
+        let first = transitions.partition_point(|edge| edge.last < *lo);
+        for edge in &transitions[first..] {
+            if edge.first > *hi {
+                break;
+            }
+            if edge.first > next && !required {
+                push(next, edge.first - 1, None);
+            }
+            let (from, to) = (edge.first.max(*lo), edge.last.min(*hi));
+            push(from, to, Some(edge.next));
+            next = to + 1;
+        }
+        if next <= *hi && !required {
+            push(next, *hi, None);
+        }
+    }
+    result
+}

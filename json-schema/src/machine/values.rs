@@ -1,0 +1,246 @@
+//! Values: what each is asked, and where its first byte leads.
+
+use maskwright_grammar_core::automaton::{
+    AutomatonError, RowBuilder, StateId, Step,
+};
+use smallvec::{SmallVec, smallvec};
+
+use super::{
+    Key, Machine, Place,
+    algebra::{StringShape, Typed, Value},
+    prelude::Window,
+};
+use crate::parse::JsonType;
+
+/// What a value is asked by the frame below.
+#[derive(Clone, Debug, Eq, Hash, PartialEq)]
+pub(crate) struct Question {
+    /// What it must satisfy.
+    pub(crate) need: Value,
+    /// Whether it satisfies these, the frame below wants to know.
+    pub(crate) goals: Box<[Value]>,
+}
+
+/// A [`Question`] by number.
+#[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
+pub(crate) struct QuestionId(pub(crate) u32);
+
+/// Where the first bytes of a value lead.
+pub(crate) type Answers = Box<[Answer]>;
+
+/// One first byte of a value.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Answer {
+    byte: u8,
+    callee: StateId,
+    /// The verdicts (by number), where the type decides all of them.
+    known: Option<u32>,
+}
+
+/// A question about a value whose type is known.
+struct TypedQuestion {
+    need: Typed,
+    /// The goals that the type does not decide.
+    goals: SmallVec<[Typed; 2]>,
+}
+
+/// What a type makes of a question.
+enum OfType {
+    /// No value of this type will do.
+    Never,
+    /// The type decides all goals.
+    Known(TypedQuestion, u32),
+    /// Some goals are open.
+    Open(TypedQuestion),
+}
+
+impl Machine {
+    /// Adds the calls of the value that `question` asks; `wait` gives the
+    /// state in which the caller waits, by the verdicts that are known.
+    pub(crate) fn calls(
+        &self,
+        question: QuestionId,
+        wait: &mut dyn FnMut(Option<u32>) -> Result<StateId, AutomatonError>,
+        row: &mut RowBuilder,
+    ) -> Result<(), AutomatonError> {
+        let answers = self
+            .parts
+            .questions
+            .derived(question.0, |asked| self.answers(question, asked))?;
+        for &Answer { byte, callee, known } in answers {
+            let resume = wait(known)?;
+            row.byte(byte, Step::Call { resume, callee });
+        }
+        Ok(())
+    }
+
+    /// Asks a value that it satisfy `need`, and wants to know of `goals`.
+    pub(crate) fn question(
+        &self,
+        need: Value,
+        goals: Box<[Value]>,
+    ) -> Result<QuestionId, AutomatonError> {
+        self.parts.questions.intern(Question { need, goals }).map(QuestionId)
+    }
+
+    /// Puts the verdicts of `question` into residual formulas. Returns
+    /// whether what is needed can still be satisfied.
+    pub(crate) fn settle(
+        &self,
+        question: Option<QuestionId>,
+        verdicts: u64,
+        rest: &mut [Typed],
+    ) -> Result<bool, AutomatonError> {
+        let Some(question) = question else { return Ok(true) };
+        let goals = &self.parts.questions.get(question.0).goals;
+        if goals.is_empty() {
+            return Ok(true);
+        }
+        self.algebra.substitute(rest, goals, verdicts);
+        Ok(!rest[0].is_false())
+    }
+
+    fn answers(
+        &self,
+        id: QuestionId,
+        question: &Question,
+    ) -> Result<Answers, AutomatonError> {
+        let mut answers = Vec::new();
+        for json_type in JsonType::ALL {
+            let (typed, known) = match self.of_type(question, json_type)? {
+                OfType::Never => continue,
+                OfType::Known(typed, known) => (typed, Some(known)),
+                OfType::Open(typed) => (typed, None),
+            };
+            let mut add =
+                |byte, callee| answers.push(Answer { byte, callee, known });
+            match json_type {
+                JsonType::Null => add(b'n', self.prelude.literal("null")?),
+                JsonType::False => add(b'f', self.prelude.literal("false")?),
+                JsonType::True => add(b't', self.prelude.literal("true")?),
+                JsonType::String => {
+                    if let Some(callee) = self.string_callee(&typed)? {
+                        add(b'"', callee);
+                    }
+                }
+                JsonType::Number => {
+                    for (byte, callee) in self.number_callees(&typed)? {
+                        add(byte, callee);
+                    }
+                }
+                JsonType::Array => add(b'[', self.array_callee(id, &typed)?),
+                JsonType::Object => add(b'{', self.object_callee(id, &typed)?),
+            }
+        }
+        Ok(answers.into())
+    }
+
+    fn of_type(
+        &self,
+        question: &Question,
+        json_type: JsonType,
+    ) -> Result<OfType, AutomatonError> {
+        let need = self.algebra.typed(question.need, json_type)?;
+        if !self.algebra.may_hold(need, json_type)? {
+            return Ok(OfType::Never);
+        }
+        let mut verdicts = 0;
+        let mut goals: SmallVec<[Typed; 2]> = smallvec![];
+        let mut all: SmallVec<[Typed; 2]> = smallvec![];
+        for (index, &goal) in question.goals.iter().enumerate() {
+            let goal = self.algebra.typed(goal, json_type)?;
+            if goal.is_true() {
+                verdicts |= 1 << index;
+            } else if !goal.is_false() {
+                goals.push(goal);
+            }
+            all.push(goal);
+        }
+        if goals.is_empty() {
+            let known = self.parts.outcomes.intern(verdicts)?;
+            return Ok(OfType::Known(TypedQuestion { need, goals }, known));
+        }
+        // The verdicts are numbered as the question numbers its goals, so
+        // the constant ones come along.
+        Ok(OfType::Open(TypedQuestion { need, goals: all }))
+    }
+
+    fn string_callee(
+        &self,
+        typed: &TypedQuestion,
+    ) -> Result<Option<StateId>, AutomatonError> {
+        if typed.goals.is_empty()
+            && let StringShape::Window { min, max } =
+                self.algebra.string_shape(typed.need)
+        {
+            let bounds = Window { least: min, most: max };
+            if min > max {
+                return Ok(None);
+            }
+            let at = bounds.clamped();
+            let spelling = super::text::Spelling::Between(());
+            return if at.is_far() {
+                self.table.intern(Key::Window { bounds, at, spelling })
+            } else {
+                self.prelude.string(at)
+            }
+            .map(Some);
+        }
+        let spec = self.parts.strings.intern(typed.formulas())?;
+        self.string_start(spec).map(Some)
+    }
+
+    fn number_callees(
+        &self,
+        typed: &TypedQuestion,
+    ) -> Result<Vec<(u8, StateId)>, AutomatonError> {
+        if typed.goals.is_empty()
+            && let Some(integer) = self.algebra.free_number(typed.need)
+        {
+            return self.prelude.number(integer);
+        }
+        let spec = self.parts.numbers.intern(typed.formulas())?;
+        let number = self.number_spec(spec)?;
+        number
+            .live_bytes(&number.start())
+            .into_iter()
+            .map(|(byte, state)| {
+                let state = self.table.intern(Key::Number { spec, state })?;
+                Ok((byte, state))
+            })
+            .collect()
+    }
+
+    fn array_callee(
+        &self,
+        question: QuestionId,
+        typed: &TypedQuestion,
+    ) -> Result<StateId, AutomatonError> {
+        if typed.goals.is_empty() && typed.need.is_true() {
+            return self.prelude.array();
+        }
+        let site = self.parts.array_sites.intern(question)?;
+        let array = self.array_start(site)?;
+        self.gap(Key::Array { array, place: Place::Open })
+    }
+
+    fn object_callee(
+        &self,
+        question: QuestionId,
+        typed: &TypedQuestion,
+    ) -> Result<StateId, AutomatonError> {
+        if typed.goals.is_empty() && typed.need.is_true() {
+            return self.prelude.object();
+        }
+        let site = self.parts.object_sites.intern(question)?;
+        let object = self.object_start(site)?;
+        self.gap(Key::Object { object, place: Place::Open })
+    }
+}
+
+impl TypedQuestion {
+    /// The need, then the goals.
+    fn formulas(&self) -> Box<[Typed]> {
+        std::iter::once(self.need).chain(self.goals.iter().copied()).collect()
+    }
+}
