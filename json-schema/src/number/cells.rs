@@ -176,9 +176,7 @@ impl Cell {
             spelled,
         };
         if let Some(only) = &mut cell.only {
-            only.retain(|value| {
-                self.contains(value) && other.contains(value)
-            });
+            only.retain(|value| self.contains(value) && other.contains(value));
             cell = Cell { only: cell.only, spelled, ..Cell::all() };
         }
         let empty = [false, true].into_iter().all(|negative| {
@@ -472,11 +470,9 @@ fn cells_of(program: &Program) -> Option<Vec<Cell>> {
                 let mut parts = stack.split_off(start);
                 // Small unions first keep the products small.
                 parts.sort_by_key(Vec::len);
-                parts
-                    .iter()
-                    .try_fold(vec![Cell::all()], |all, part| {
-                        product(&all, part)
-                    })?
+                parts.iter().try_fold(vec![Cell::all()], |all, part| {
+                    product(&all, part)
+                })?
             }
             Op::Or(n_parts) => {
                 let start = stack.len().saturating_sub(*n_parts);

@@ -39,8 +39,10 @@ pub(super) struct Classes {
     /// For the gap below each bound, and the one above all, the shortest
     /// digits that lie wholly in it.
     gaps: Vec<Option<Digits>>,
-    /// The greatest magnitude of a bound, at least 0.
-    max_point: i64,
+    /// A single 1, for numbers whose digits do not matter at all.
+    unit: Digits,
+    /// The magnitudes of all bounds, sorted.
+    points: Vec<i64>,
     keep: Keep,
     /// Whether texts are without exponents and their digits counted.
     counted: bool,
@@ -79,8 +81,10 @@ impl Classes {
         let max_exponent = 64
             + bounds.iter().map(|v| size(&v)).max().unwrap_or(0)
             + divisors.iter().map(|v| size(&v)).max().unwrap_or(0);
-        let max_point =
-            bounds.iter().map(|v| v.magnitude()).max().unwrap_or(0).max(0);
+        let mut points: Vec<i64> =
+            bounds.iter().map(|bound| bound.magnitude()).collect();
+        points.sort_unstable();
+        points.dedup();
         let keep = keep(&divisors, counted);
         let mut bounds: Vec<Digits> = bounds
             .iter()
@@ -93,7 +97,8 @@ impl Classes {
         Classes {
             bounds,
             gaps,
-            max_point,
+            unit: Digits::from_elem(1, 1),
+            points,
             keep,
             counted,
             sign_free,
@@ -117,7 +122,10 @@ impl Classes {
             return;
         };
         let length = prefix.length as usize;
-        let gap = self.gaps[decided.gap].as_ref();
+        let gap = match decided.gap {
+            Some(gap) => self.gaps[gap].as_ref(),
+            None => Some(&self.unit),
+        };
         let gap = gap.filter(|digits| digits.len() <= length);
         match self.keep {
             Keep::Everything => {}
@@ -156,13 +164,26 @@ impl Classes {
             && self.decided(prefix).is_some()
     }
 
-    /// Forgets how the digits of a decided number are split by the point,
-    /// when it is greater than all bounds anyway.
+    /// Forgets where the point of a decided number stands, as far as no
+    /// bound has a magnitude in between. The count of digits stays.
     fn reduce_point(&self, prefix: &mut Prefix) {
-        let place = self.max_point + 1;
-        if prefix.phase == Phase::Fraction && prefix.point > place {
-            prefix.point = place;
+        if prefix.phase != Phase::Fraction || self.has_bound_at(prefix.point) {
+            return;
         }
+        let above = self.points.partition_point(|&p| p < prefix.point);
+        let floor = above.checked_sub(1).map(|index| self.points[index] + 1);
+        let ceiling = self.points.get(above).map(|point| point - 1);
+        let point = floor.map_or(1, |floor| floor.max(1));
+        let point = ceiling.map_or(point, |ceiling| ceiling.min(point));
+        let n_written = prefix.n_written();
+        let length =
+            if point >= 1 { n_written } else { n_written - 1 + point };
+        prefix.point = point;
+        prefix.length = u32::try_from(length).unwrap_or(0);
+    }
+
+    fn has_bound_at(&self, point: i64) -> bool {
+        self.points.binary_search(&point).is_ok()
     }
 
     fn reduce_exponent(&self, prefix: &mut Prefix) {
@@ -173,8 +194,7 @@ impl Classes {
             prefix.negative &= !self.sign_free;
             return;
         }
-        prefix.length =
-            u32::try_from(prefix.digits.len()).unwrap_or(u32::MAX);
+        prefix.length = u32::try_from(prefix.digits.len()).unwrap_or(u32::MAX);
         let most = self
             .max_exponent
             .saturating_add(prefix.point.saturating_abs())
@@ -184,6 +204,10 @@ impl Classes {
 
     /// Finds the first digits of a prefix after which it lies in a gap.
     fn decided(&self, prefix: &Prefix) -> Option<Decided> {
+        let is_placed = matches!(prefix.phase, Phase::Point | Phase::Fraction);
+        if self.counted && is_placed && !self.has_bound_at(prefix.point) {
+            return Some(Decided { gap: None, length: 1 });
+        }
         // The bounds that begin with the digits so far, padded with zeros.
         let mut first = 0;
         let mut last = self.bounds.len();
@@ -195,7 +219,7 @@ impl Classes {
             let end = range.partition_point(|b| at(b) <= digit);
             (first, last) = (first + start, first + end);
             if first == last {
-                return Some(Decided { gap: first, length: index + 1 });
+                return Some(Decided { gap: Some(first), length: index + 1 });
             }
         }
         None
@@ -203,7 +227,9 @@ impl Classes {
 }
 
 struct Decided {
-    gap: usize,
+    /// The gap of the digits; `None` where the place of the point alone
+    /// tells the number from all bounds.
+    gap: Option<usize>,
     length: usize,
 }
 
@@ -223,9 +249,7 @@ fn keep(divisors: &[&Decimal], counted: bool) -> Keep {
         (modulus / gcd).checked_mul(units)
     });
     match modulus {
-        Some(modulus) if modulus < 1 << 60 => {
-            Keep::Residue { modulus, scale }
-        }
+        Some(modulus) if modulus < 1 << 60 => Keep::Residue { modulus, scale },
         _ => Keep::Everything,
     }
 }

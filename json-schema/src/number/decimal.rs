@@ -468,12 +468,10 @@ impl std::str::FromStr for Decimal {
             Some(text) => parse_exponent(text).ok_or_else(syntax)?,
             None => 0,
         };
-        let digits: Vec<u8> =
-            whole.bytes().chain(fraction.bytes()).collect();
+        let digits: Vec<u8> = whole.bytes().chain(fraction.bytes()).collect();
         let kept = without_trailing_zeros(&digits);
         let dropped = digits.len() - kept.len();
-        let start =
-            kept.iter().position(|&d| d != b'0').unwrap_or(kept.len());
+        let start = kept.iter().position(|&d| d != b'0').unwrap_or(kept.len());
         let kept = &kept[start..];
         if kept.is_empty() {
             return Ok(Decimal::zero());

@@ -159,9 +159,7 @@ fn literal(leaf: &NumberFormula, positive: bool) -> Op {
         NumberFormula::MultipleOf(divisor) => {
             (Atom::MultipleOf(divisor.abs()), true)
         }
-        NumberFormula::Integer => {
-            (Atom::MultipleOf(Decimal::pow10(0)), true)
-        }
+        NumberFormula::Integer => (Atom::MultipleOf(Decimal::pow10(0)), true),
         NumberFormula::IntegerText => (Atom::IntegerText, true),
         NumberFormula::In(values) => {
             let mut values = values.clone();

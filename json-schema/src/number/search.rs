@@ -97,8 +97,7 @@ impl NumberSpec {
             return None;
         }
         let fraction = self.fraction && cell.spelled != Spelled::Integer;
-        let max_digits =
-            self.max_digits.map_or(MAX_WHOLE_DIGITS, i64::from);
+        let max_digits = self.max_digits.map_or(MAX_WHOLE_DIGITS, i64::from);
         let left = if self.max_digits.is_some() {
             max_digits - prefix.n_written()
         } else {

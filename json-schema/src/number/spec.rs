@@ -363,8 +363,7 @@ impl NumberSpec {
             return None;
         };
         let listed = self.texts.get(first as usize)?;
-        (first < last && listed.text.len() == depth as usize)
-            .then_some(listed)
+        (first < last && listed.text.len() == depth as usize).then_some(listed)
     }
 
     fn step_listed(
@@ -420,10 +419,8 @@ impl NumberSpec {
     /// Keeps the phase and the counts only.
     fn advance_free(&self, last: &Prefix, mut next: Prefix) -> Option<Prefix> {
         let phase = next.phase;
-        let is_digit = matches!(
-            phase,
-            Phase::Zero | Phase::Whole | Phase::Fraction
-        );
+        let is_digit =
+            matches!(phase, Phase::Zero | Phase::Whole | Phase::Fraction);
         next.negative &= phase == Phase::Minus;
         next.digits = Digits::new();
         next.point = 0;

@@ -188,8 +188,7 @@ impl fmt::Debug for NumberState {
                 }
                 write!(f, "/{}@{}", prefix.length, prefix.point)?;
                 if prefix.phase.is_exponent() {
-                    let sign =
-                        if prefix.exponent_negative { "-" } else { "" };
+                    let sign = if prefix.exponent_negative { "-" } else { "" };
                     write!(f, "e{sign}{}", prefix.exponent)?;
                 }
                 f.write_str(")")
