@@ -164,8 +164,14 @@ impl Cell {
             (one, None) | (None, one) => one.clone(),
         };
         let mut cell = Cell {
-            low: tighter(&self.low, &other.low, |new, old| new > old),
-            high: tighter(&self.high, &other.high, |new, old| new < old),
+            low: tighter(self.low.as_ref(), other.low.as_ref(), |new, old| {
+                new > old
+            }),
+            high: tighter(
+                self.high.as_ref(),
+                other.high.as_ref(),
+                |new, old| new < old,
+            ),
             multiple,
             not_multiples: union(&self.not_multiples, &other.not_multiples),
             excluded: union(&self.excluded, &other.excluded),
@@ -402,8 +408,8 @@ impl Cells {
         })
     }
 
-    pub(super) fn iter(&self) -> std::slice::Iter<'_, Cell> {
-        self.cells.iter()
+    pub(super) fn as_slice(&self) -> &[Cell] {
+        &self.cells
     }
 
     /// Drops everything at or past a bound on both sides.
@@ -431,8 +437,8 @@ fn end(bound: &Decimal, open: bool) -> Option<End> {
 }
 
 fn tighter(
-    left: &Option<End>,
-    right: &Option<End>,
+    left: Option<&End>,
+    right: Option<&End>,
     is_tighter: impl Fn(&Decimal, &Decimal) -> bool,
 ) -> Option<End> {
     match (left, right) {
@@ -443,7 +449,7 @@ fn tighter(
         } else {
             right.clone()
         }),
-        (one, None) | (None, one) => one.clone(),
+        (one, None) | (None, one) => one.cloned(),
     }
 }
 

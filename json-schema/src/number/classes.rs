@@ -76,7 +76,7 @@ impl Classes {
         let size = |value: &&&Decimal| {
             value.magnitude().saturating_abs()
                 + value.exponent().saturating_abs()
-                + 4 * value.n_digits() as i64
+                + 4 * i64::try_from(value.n_digits()).unwrap_or(0)
         };
         let max_exponent = 64
             + bounds.iter().map(|v| size(&v)).max().unwrap_or(0)
@@ -137,7 +137,7 @@ impl Classes {
                 if self.counted {
                     self.reduce_point(prefix);
                 } else {
-                    let length = gap.map_or(decided.length, |d| d.len());
+                    let length = gap.map_or(decided.length, Digits::len);
                     prefix.length = u32::try_from(length).unwrap_or(u32::MAX);
                 }
             }
@@ -305,7 +305,7 @@ fn with_residue(
 fn gap_digits(bounds: &[Digits], gap: usize) -> Option<Digits> {
     let below = gap.checked_sub(1).map(|index| &bounds[index]);
     let above = bounds.get(gap);
-    let longest = [below, above].into_iter().flatten().map(|b| b.len()).max();
+    let longest = [below, above].into_iter().flatten().map(Digits::len).max();
     (1..=longest.unwrap_or(0) + 1).find_map(|length| {
         let mut digits = Digits::from_elem(0, length);
         match below {

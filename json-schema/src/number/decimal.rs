@@ -543,6 +543,11 @@ impl fmt::Display for DecimalError {
     }
 }
 
+/// Returns a count as a number that can be subtracted from places.
+pub(super) fn signed(count: usize) -> i64 {
+    i64::try_from(count).unwrap_or(i64::MAX)
+}
+
 fn is_digits(text: &str) -> bool {
     !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit())
 }

@@ -17,6 +17,7 @@
 use super::{
     Decimal,
     cells::{Cell, Pick, Spelled, Window},
+    decimal::signed,
     spec::NumberSpec,
     state::{Phase, Prefix},
 };
@@ -270,7 +271,7 @@ fn search_exponent(cell: &Cell, prefix: &Prefix) -> Option<Vec<u8>> {
         _ if prefix.exponent_negative => &[true],
         _ => &[false],
     };
-    let tries = cell.excluded.len() as i64;
+    let tries = signed(cell.excluded.len());
     signs.iter().find_map(|&negative| {
         let sign = if negative { -1 } else { 1 };
         ranges.iter().find_map(|&(low, high)| {
@@ -375,7 +376,7 @@ fn exponent_range(cell: &Cell, mantissa: &Decimal) -> Option<(i64, i64)> {
 fn completion(prefix: &Prefix, target: &Target, spelled: Spelled) -> Vec<u8> {
     let digits = target.mantissa.digits();
     let point = target.mantissa.magnitude();
-    let n_digits = digits.len() as i64;
+    let n_digits = signed(digits.len());
     let digit = |place: i64| {
         // Place 0 is the first after the point, place -1 the last before.
         let index = usize::try_from(place + point).ok();

@@ -174,7 +174,8 @@ impl NumberSpec {
             None => cells,
         };
         let halves = [false, true].map(|negative| {
-            cells.iter().filter_map(|cell| cell.half(negative)).collect()
+            let cells = cells.as_slice().iter();
+            cells.filter_map(|cell| cell.half(negative)).collect()
         });
         let counted = max_digits.is_some() && !exponent;
         let classes = Classes::new(programs(), limit.as_ref(), counted);

@@ -4,7 +4,7 @@ use std::fmt;
 
 use smallvec::SmallVec;
 
-use super::Decimal;
+use super::{Decimal, decimal::signed};
 
 /// Where in the number grammar a prefix ends.
 #[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
@@ -129,7 +129,7 @@ impl Prefix {
 
     /// Returns the absolute value of the mantissa.
     pub(super) fn mantissa(&self) -> Decimal {
-        let exponent = self.point - self.digits.len() as i64;
+        let exponent = self.point - signed(self.digits.len());
         Decimal::from_reduced_digits(false, &self.digits, exponent)
     }
 
