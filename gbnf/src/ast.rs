@@ -116,13 +116,11 @@ impl Eq for Ast {}
 
 impl PartialEq for Ast {
     fn eq(&self, other: &Ast) -> bool {
-        let rules = |ast: &Ast| {
-            ast.rules
-                .iter()
-                .map(|rule| (rule.name.clone(), rule.body))
-                .collect::<Vec<_>>()
-        };
-        self.nodes == other.nodes && rules(self) == rules(other)
+        fn said(rule: &RuleNode) -> (&str, NodeId) {
+            (&rule.name, rule.body)
+        }
+        self.nodes == other.nodes
+            && self.rules.iter().map(said).eq(other.rules.iter().map(said))
     }
 }
 

@@ -75,10 +75,23 @@ pub fn compile(
     text: &str,
     start_rule: &str,
 ) -> Result<(Arc<dyn Automaton>, Vec<Warning>), GbnfError> {
+    compile_with(text, start_rule, &CfgLimits::default())
+}
+
+/// Compiles as [`compile`] does, to a machine that grows to `limits` at most.
+///
+/// # Errors
+///
+/// Fails as [`compile`] does.
+pub fn compile_with(
+    text: &str,
+    start_rule: &str,
+    limits: &CfgLimits,
+) -> Result<(Arc<dyn Automaton>, Vec<Warning>), GbnfError> {
     let ast = parse(text)?;
     let (grammar, warnings) = lower(&ast, start_rule)?;
     let grammar = rewrite::simplify(&grammar);
-    let machine = CfgMachine::new(&grammar, &CfgLimits::default())
+    let machine = CfgMachine::new(&grammar, limits)
         .map_err(|error| ast.error(Span::default(), error))?;
     Ok((Arc::new(machine), warnings))
 }

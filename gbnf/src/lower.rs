@@ -7,7 +7,7 @@ use maskwright_grammar_core::{
 };
 
 use crate::{
-    ast::{Ast, Node, NodeId},
+    ast::{Ast, Node, NodeId, RuleNode},
     error::{GbnfError, GbnfErrorKind, Places, Span, Warning, WarningKind},
 };
 
@@ -44,12 +44,15 @@ pub fn lower(
         .build(root)
         .map_err(|error| ast.error(Span::default(), error))?;
     let analysis = Analysis::new(&grammar);
-    for (rule, node) in grammar.rules().iter().zip(&ast.rules) {
-        if !analysis.is_productive(rule.body) {
-            let name = rule.name.clone();
-            let kind = GbnfErrorKind::DerivesNothing { name };
-            return Err(ast.error(node.span, kind));
-        }
+    // The one to blame is a rule that needs itself, not its callers.
+    let to_blame = grammar.rule_ids().find(|&rule| {
+        !analysis.is_productive(grammar.rule(rule).body)
+            && analysis.is_recursive(rule)
+    });
+    if let Some(rule) = to_blame {
+        let RuleNode { name, span, .. } = &ast.rules[rule.index()];
+        let kind = GbnfErrorKind::DerivesNothing { name: name.clone() };
+        return Err(ast.error(*span, kind));
     }
     let warnings = unused(ast, root, &rules);
     Ok((grammar, warnings))

@@ -135,15 +135,13 @@ impl GrammarBuilder {
 
     /// Returns the expression for the token `atom`.
     pub fn atom(&mut self, atom: Atom) -> ExprId {
-        let id = match self.atom_ids.get(&atom) {
-            Some(&id) => id,
-            None => {
-                let id = AtomId(self.id(self.atoms.len(), "tokens"));
-                self.atom_ids.insert(atom.clone(), id);
-                self.atoms.push(atom);
-                id
-            }
-        };
+        let known = self.atom_ids.get(&atom).copied();
+        let id = known.unwrap_or_else(|| {
+            let id = AtomId(self.id(self.atoms.len(), "tokens"));
+            self.atom_ids.insert(atom.clone(), id);
+            self.atoms.push(atom);
+            id
+        });
         self.intern(Expr::Atom(id))
     }
 

@@ -303,7 +303,7 @@ impl Automaton for CfgMachine {
                 rules.retain(|rule| *rule != name(*goal));
                 let mut text = format!("in rule `{}`", name(*goal));
                 for rule in rules {
-                    text.push_str(&format!(", `{rule}`"));
+                    text.extend([", `", rule, "`"]);
                 }
                 text
             }

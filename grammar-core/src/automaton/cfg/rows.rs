@@ -92,14 +92,14 @@ impl CfgMachine {
         let callee = self.table.intern(Key::Start(counter.rule))?;
         let row = self.state_row(callee)?;
         if counter.is_last(class) {
-            self.add_row(row, Target::Done, Target::Done, &mut builder);
+            add_row(row, Target::Done, Target::Done, &mut builder);
             return Ok(builder.build());
         }
         let wait = self.table.intern(Key::Wait { id, class })?;
         let class = counter.next(class);
         let next = self.table.intern(Key::Count { id, class })?;
         let (wait, next) = (Target::State(wait), Target::State(next));
-        self.add_row(row, wait, next, &mut builder);
+        add_row(row, wait, next, &mut builder);
         let mut row = builder.build();
         for (_, step) in &mut row.atoms {
             // A token moves no register, but the end of a frame does.
@@ -180,7 +180,7 @@ impl CfgMachine {
                     }
                     return Ok(());
                 }
-                self.add_row(row, target, target, builder);
+                add_row(row, target, target, builder);
             }
             Callee::Counter(id) => {
                 let counter = self.nfa.counters[id as usize];
@@ -198,38 +198,13 @@ impl CfgMachine {
                 if is_flat && row.atoms.is_empty() {
                     // Never a jump: a new frame has a register of its own.
                     let target = Target::State(resume);
-                    self.add_row(row, target, target, builder);
+                    add_row(row, target, target, builder);
                 } else {
                     builder.call(Call { resume, callee: start });
                 }
             }
         }
         Ok(())
-    }
-
-    /// Adds what `row`, of a callee's first state, does. The caller is at
-    /// `wait` while the callee reads on, and at `next` if it has ended.
-    fn add_row(
-        &self,
-        row: &Row,
-        wait: Target,
-        next: Target,
-        builder: &mut RowBuilder,
-    ) {
-        let through = |step: Step| match step {
-            Step::Return(_) => next.step(),
-            Step::Stay(callee) => wait.call(callee),
-            Step::Call { .. } => {
-                debug_assert!(false, "a first state reads within its frame");
-                step
-            }
-        };
-        for range in row.ranges() {
-            builder.range(range.lo, range.hi, through(range.step));
-        }
-        for &(atom, step) in &row.atoms {
-            builder.atom(atom, through(step));
-        }
     }
 
     /// Returns where a frame is once it has read its goal.
@@ -262,6 +237,25 @@ impl CfgMachine {
         }
         let nodes = nodes.into();
         Ok(Target::State(self.table.intern(Key::Set { goal, nodes })?))
+    }
+}
+
+/// Adds what `row`, of a callee's first state, does. The caller is at
+/// `wait` while the callee reads on, and at `next` if it has ended.
+fn add_row(row: &Row, wait: Target, next: Target, builder: &mut RowBuilder) {
+    let through = |step: Step| match step {
+        Step::Return(_) => next.step(),
+        Step::Stay(callee) => wait.call(callee),
+        Step::Call { .. } => {
+            debug_assert!(false, "a first state reads within its frame");
+            step
+        }
+    };
+    for range in row.ranges() {
+        builder.range(range.lo, range.hi, through(range.step));
+    }
+    for &(atom, step) in &row.atoms {
+        builder.atom(atom, through(step));
     }
 }
 

@@ -145,7 +145,13 @@ fn compare(
     }
 }
 
+/// Compares this many grammars, or as many times more as the variable
+/// `MASKWRIGHT_TEST_SCALE` says.
 fn compare_random(seeds: std::ops::Range<u64>, taste: Taste, unroll: u32) {
+    let scale = std::env::var("MASKWRIGHT_TEST_SCALE").ok();
+    let scale = scale.and_then(|scale| scale.parse().ok()).unwrap_or(1_u64);
+    let first = seeds.start * scale;
+    let seeds = first..first + (seeds.end - seeds.start) * scale;
     let limits = CfgLimits { max_unrolled: unroll, ..CfgLimits::default() };
     let mut n_compared = 0;
     for seed in seeds.clone() {

@@ -39,7 +39,7 @@ impl Productive {
             found.add(last, false, &mut work);
         }
         while let Some((node, reads)) = work.pop() {
-            for &(from, label) in back.into_node(node) {
+            for &(from, label) in back.entering(node) {
                 let reads = match label {
                     Label::Empty => reads,
                     Label::Bytes { .. } | Label::Atom(_) => true,
@@ -127,7 +127,7 @@ impl Back {
         Back { offsets, edges, call_offsets, calls }
     }
 
-    fn into_node(&self, node: u32) -> &[(u32, Label)] {
+    fn entering(&self, node: u32) -> &[(u32, Label)] {
         slice(&self.offsets, &self.edges, node)
     }
 
