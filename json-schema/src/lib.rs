@@ -46,7 +46,7 @@ pub mod viability;
 
 use std::sync::Arc;
 
-use maskwright_grammar_core::automaton::{Automaton, AutomatonError};
+use maskwright_grammar_core::automaton::Automaton;
 use serde_json::Value;
 
 pub use crate::{
@@ -57,6 +57,7 @@ pub use crate::{
 };
 use crate::{
     formula::Formulas,
+    keywords::Support,
     location::Location,
     machine::Machine,
     parse::{Pool, Schema},
@@ -121,15 +122,24 @@ fn build(
     (schema, pool): (Schema, Pool),
     options: &Options,
 ) -> Result<Compiled, SchemaError> {
+    refuse_unsupported(&schema)?;
     let warnings = schema.warnings().iter().map(ToString::to_string).collect();
     let formulas = Formulas::new(Arc::new(schema), pool, options.parse.limits);
-    let machine = Machine::new(formulas, options.text)
-        .map_err(|error| at_root(&error))?;
+    let machine = Machine::new(formulas, options.text)?;
     Ok(Compiled { automaton: Arc::new(machine), warnings })
 }
 
-fn at_root(error: &AutomatonError) -> SchemaError {
-    let explanation = error.to_string();
-    let kind = ErrorKind::Unsatisfiable { explanation };
-    SchemaError::new(kind, Location::root())
+/// Refuses keywords that are understood but cannot be enforced yet.
+fn refuse_unsupported(schema: &Schema) -> Result<(), SchemaError> {
+    for keyword in schema.used_keywords() {
+        if let Some(Support::NotYet(instead)) = keywords::support(keyword) {
+            let keyword = keyword.to_owned();
+            let location = schema.first_use(&keyword);
+            let instead = instead.to_owned();
+            let kind = ErrorKind::UnsupportedKeyword { keyword, instead };
+            let location = location.unwrap_or_else(Location::root);
+            return Err(SchemaError::new(kind, location));
+        }
+    }
+    Ok(())
 }

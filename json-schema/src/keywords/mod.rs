@@ -46,7 +46,11 @@ use Draft::{
     Draft4 as D4, Draft6 as D6, Draft7 as D7, Draft201909 as D19,
     Draft202012 as D20,
 };
-use Support::{Annotation, Enforced, With};
+use Support::{Annotation, Enforced, NotYet, With};
+
+/// What works where items must differ.
+const NO_UNIQUE: &str =
+    "leave it out and compare the items of the finished document";
 
 const fn row(
     name: &'static str,
@@ -99,7 +103,7 @@ pub static KEYWORDS: &[KeywordInfo] = &[
     row("additionalItems", D4, Some(D19), Enforced),
     row("minItems", D4, None, Enforced),
     row("maxItems", D4, None, Enforced),
-    row("uniqueItems", D4, None, Enforced),
+    row("uniqueItems", D4, None, NotYet(NO_UNIQUE)),
     row("contains", D6, None, Enforced),
     row("minContains", D19, None, With("contains")),
     row("maxContains", D19, None, With("contains")),
@@ -126,10 +130,7 @@ pub static KEYWORDS: &[KeywordInfo] = &[
 
 /// Returns what becomes of a keyword, if it is one.
 pub fn support(keyword: &str) -> Option<Support> {
-    KEYWORDS
-        .iter()
-        .find(|info| info.name == keyword)
-        .map(|info| info.support)
+    KEYWORDS.iter().find(|info| info.name == keyword).map(|info| info.support)
 }
 
 /// Where the schemas in a keyword's value are.

@@ -3,19 +3,22 @@
 //! Formulas grow lazily, so every question takes the lock; the machine asks
 //! each once and keeps the answer in its states.
 
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::{
+    ops::{Deref, DerefMut},
+    sync::{Mutex, MutexGuard, PoisonError},
+};
 
 use maskwright_grammar_core::{
     automaton::AutomatonError,
-    regular::{Answer, Language, LimitError, Limits, Regex},
+    regular::{Language, LimitError, Limits, Regex},
 };
 
 use super::prelude::UNBOUNDED;
 use crate::{
     error::SchemaError,
     formula::{Form, FormulaId, Formulas},
-    number::Cells,
     parse::JsonType,
+    viability::{COMPILE_BUDGET, STATE_BUDGET, Verdict, Viability},
 };
 
 /// A formula about a value of any type.
@@ -26,7 +29,28 @@ pub(crate) type Typed = FormulaId;
 /// The formulas of one schema.
 #[derive(Debug)]
 pub(crate) struct Algebra {
-    formulas: Mutex<Formulas>,
+    inner: Mutex<Inner>,
+}
+
+/// What one lock guards: viability grows with the formulas it speaks of.
+#[derive(Debug)]
+pub(crate) struct Inner {
+    formulas: Formulas,
+    viability: Viability,
+}
+
+impl Deref for Inner {
+    type Target = Formulas;
+
+    fn deref(&self) -> &Formulas {
+        &self.formulas
+    }
+}
+
+impl DerefMut for Inner {
+    fn deref_mut(&mut self) -> &mut Formulas {
+        &mut self.formulas
+    }
 }
 
 /// What is asked of a string, where that is simple.
@@ -58,12 +82,17 @@ pub(crate) fn language(regex: &Regex) -> Result<Language, AutomatonError> {
 }
 
 impl Algebra {
-    pub(crate) fn new(formulas: Formulas) -> Algebra {
-        Algebra { formulas: Mutex::new(formulas) }
+    /// Takes the formulas of a schema, and checks that some value satisfies
+    /// it.
+    pub(crate) fn new(mut formulas: Formulas) -> Result<Algebra, SchemaError> {
+        let mut viability = Viability::new(COMPILE_BUDGET);
+        viability.check_root(&mut formulas)?;
+        viability.set_budget(STATE_BUDGET);
+        Ok(Algebra { inner: Mutex::new(Inner { formulas, viability }) })
     }
 
-    pub(crate) fn lock(&self) -> MutexGuard<'_, Formulas> {
-        self.formulas.lock().unwrap_or_else(PoisonError::into_inner)
+    pub(crate) fn lock(&self) -> MutexGuard<'_, Inner> {
+        self.inner.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// What a formula says of the values of one type.
@@ -81,7 +110,8 @@ impl Algebra {
         self.lock().string_regex(formula, &|_| Regex::any_string())
     }
 
-    /// Whether some value of one type may satisfy a typed formula.
+    /// Whether some value of one type may satisfy a typed formula; of a
+    /// container that is being read, whether what is left may.
     pub(crate) fn may_hold(
         &self,
         formula: Typed,
@@ -90,22 +120,10 @@ impl Algebra {
         if formula.is_true() || formula.is_false() {
             return Ok(formula.is_true());
         }
-        match json_type {
-            JsonType::String => {
-                if let StringShape::Window { min, max } =
-                    self.string_shape(formula)
-                {
-                    return Ok(min <= max);
-                }
-                let language = language(&self.regex(formula))?;
-                Ok(language.is_dead(language.start()) != Answer::Yes)
-            }
-            JsonType::Number => {
-                let number = self.lock().number_formula(formula);
-                Ok(!Cells::new(&number).is_empty())
-            }
-            _ => Ok(true),
-        }
+        let inner = &mut *self.lock();
+        let verdict =
+            inner.viability.typed(&mut inner.formulas, formula, json_type);
+        verdict.map(Verdict::may_hold).map_err(|error| late(&error))
     }
 
     /// Whether some value may satisfy a formula.
@@ -116,13 +134,9 @@ impl Algebra {
         if value.is_true() || value.is_false() {
             return Ok(value.is_true());
         }
-        for json_type in JsonType::ALL {
-            let typed = self.typed(value, json_type)?;
-            if self.may_hold(typed, json_type)? {
-                return Ok(true);
-            }
-        }
-        Ok(false)
+        let inner = &mut *self.lock();
+        let verdict = inner.viability.value(&mut inner.formulas, value);
+        verdict.map(Verdict::may_hold).map_err(|error| late(&error))
     }
 
     /// What is asked of a string, if it is only its length.

@@ -43,7 +43,9 @@ use self::{
     text::{Edge, Spelling},
     values::{Question, QuestionId},
 };
-use crate::{formula::Formulas, number::NumberState};
+use crate::{
+    error::SchemaError, formula::Formulas, number::NumberState,
+};
 
 /// How many states one machine may have.
 const MAX_STATES: usize = 1 << 22;
@@ -161,7 +163,7 @@ impl Machine {
     pub(crate) fn new(
         formulas: Formulas,
         policy: TextPolicy,
-    ) -> Result<Machine, AutomatonError> {
+    ) -> Result<Machine, SchemaError> {
         let root = formulas.root();
         let prelude = Prelude::of(policy);
         let shared = Arc::clone(&prelude);
@@ -171,11 +173,13 @@ impl Machine {
             prelude,
             shared,
             policy,
-            algebra: Algebra::new(formulas),
+            algebra: Algebra::new(formulas)?,
             parts: Parts::new(),
         };
-        let question = machine.question(root, Box::default())?;
-        machine.start = machine.table.intern(Key::Root(question))?;
+        let question = machine.question(root, Box::default());
+        machine.start = question
+            .and_then(|question| machine.table.intern(Key::Root(question)))
+            .expect("empty tables have room");
         Ok(machine)
     }
 
