@@ -1,0 +1,292 @@
+//! The keys and values that attention has already computed, as a value.
+//!
+//! A [`KvCache`] is what a model remembers of one sequence. It can be cut
+//! back ([`KvCache::truncate`]) and forked ([`KvCache::fork`]) at any length,
+//! and neither copies what both sides keep: the cache is a list of
+//! reference-counted blocks of [`BLOCK_LEN`] positions, and a block is copied
+//! only when a sequence writes into one that another still holds. Appending a
+//! token never moves what is already there.
+//!
+//! # Layout
+//!
+//! A block holds all layers of its positions: layer, then keys and values,
+//! then key-value head, then position, then the entries of one head. The
+//! positions of one head are contiguous, which is the order in which
+//! attention reads them.
+
+use std::fmt;
+use std::sync::Arc;
+
+/// Positions per block.
+///
+/// The block is the unit of sharing: small enough that the copy a fork pays
+/// on its first write stays under a millisecond, large enough that the inner
+/// loops of attention run over contiguous memory.
+pub const BLOCK_LEN: usize = 32;
+
+/// The sizes that a cache needs to know of its model.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub struct KvLayout {
+    /// The number of transformer layers.
+    pub n_layers: usize,
+    /// The number of key-value heads in a layer.
+    pub n_kv_heads: usize,
+    /// The entries of one head.
+    pub head_dim: usize,
+}
+
+impl KvLayout {
+    /// The entries of one head over the positions of a block.
+    fn head_len(self) -> usize {
+        BLOCK_LEN * self.head_dim
+    }
+
+    fn block_len(self) -> usize {
+        self.n_layers * 2 * self.n_kv_heads * self.head_len()
+    }
+
+    fn offset(self, layer: usize, half: Half, head: usize) -> usize {
+        ((layer * 2 + half as usize) * self.n_kv_heads + head)
+            * self.head_len()
+    }
+}
+
+#[derive(Clone, Copy)]
+enum Half {
+    Keys = 0,
+    Values = 1,
+}
+
+/// What a model remembers of one sequence.
+pub struct KvCache {
+    layout: KvLayout,
+    /// Invariant: at least `len.div_ceil(BLOCK_LEN)` blocks.
+    blocks: Vec<Arc<[f32]>>,
+    len: usize,
+}
+
+impl KvCache {
+    /// Creates an empty cache.
+    pub fn new(layout: KvLayout) -> KvCache {
+        KvCache { layout, blocks: Vec::new(), len: 0 }
+    }
+
+    /// Returns the sizes that this cache was made for.
+    pub fn layout(&self) -> KvLayout {
+        self.layout
+    }
+
+    /// Returns the number of positions that hold keys and values.
+    pub fn len(&self) -> usize {
+        self.len
+    }
+
+    /// Returns true if and only if no position is held.
+    pub fn is_empty(&self) -> bool {
+        self.len == 0
+    }
+
+    /// Forgets every position from `len` on. A `len` past the end changes
+    /// nothing.
+    pub fn truncate(&mut self, len: usize) {
+        self.len = self.len.min(len);
+        self.blocks.truncate(self.len.div_ceil(BLOCK_LEN));
+    }
+
+    /// Returns a cache with the same content, which it shares until either
+    /// side writes.
+    #[must_use]
+    pub fn fork(&self) -> KvCache {
+        KvCache {
+            layout: self.layout,
+            blocks: self.blocks.clone(),
+            len: self.len,
+        }
+    }
+
+    /// Returns the bytes of the blocks that this cache refers to. Blocks that
+    /// forks share are counted by each of them.
+    pub fn memory_usage(&self) -> usize {
+        self.blocks.len() * self.layout.block_len() * size_of::<f32>()
+    }
+
+    /// Makes room for `n` more positions, and makes sure that writing them
+    /// reaches no other cache.
+    ///
+    /// The positions count only after [`KvCache::commit`], so that a forward
+    /// pass which fails midway leaves the sequence as it was.
+    pub fn reserve(&mut self, n: usize) {
+        let n_blocks = (self.len + n).div_ceil(BLOCK_LEN);
+        let block_len = self.layout.block_len();
+        self.blocks.truncate(n_blocks);
+        if n > 0
+            && !self.len.is_multiple_of(BLOCK_LEN)
+            && let Some(block) = self.blocks.get_mut(self.len / BLOCK_LEN)
+            && Arc::get_mut(block).is_none()
+        {
+            *block = Arc::from(&block[..]);
+        }
+        while self.blocks.len() < n_blocks {
+            self.blocks.push(std::iter::repeat_n(0.0, block_len).collect());
+        }
+    }
+
+    /// Writes the keys and values of every head at `position`, which must
+    /// have been reserved; otherwise nothing is written.
+    pub fn write(
+        &mut self,
+        layer: usize,
+        position: usize,
+        keys: &[f32],
+        values: &[f32],
+    ) {
+        let KvLayout { head_dim, .. } = self.layout;
+        let in_block = position % BLOCK_LEN * head_dim;
+        let Some(block) =
+            self.blocks.get_mut(position / BLOCK_LEN).and_then(Arc::get_mut)
+        else {
+            debug_assert!(false, "position {position} is not reserved");
+            return;
+        };
+        for (half, source) in [(Half::Keys, keys), (Half::Values, values)] {
+            for (head, source) in source.chunks_exact(head_dim).enumerate() {
+                let start = self.layout.offset(layer, half, head) + in_block;
+                block[start..start + head_dim].copy_from_slice(source);
+            }
+        }
+    }
+
+    /// Counts `n` written positions in.
+    pub fn commit(&mut self, n: usize) {
+        self.len += n;
+        debug_assert!(self.blocks.len() * BLOCK_LEN >= self.len);
+    }
+
+    /// Returns the keys and the values of one head, block by block, over the
+    /// first `n_positions` positions, reserved ones included.
+    pub fn head(
+        &self,
+        layer: usize,
+        head: usize,
+        n_positions: usize,
+    ) -> impl Iterator<Item = (&[f32], &[f32])> {
+        let layout = self.layout;
+        let keys = layout.offset(layer, Half::Keys, head);
+        let values = layout.offset(layer, Half::Values, head);
+        self.blocks.iter().enumerate().map_while(move |(index, block)| {
+            let left = n_positions.checked_sub(index * BLOCK_LEN)?;
+            let len = left.min(BLOCK_LEN) * layout.head_dim;
+            (len > 0).then(|| (&block[keys..][..len], &block[values..][..len]))
+        })
+    }
+}
+
+impl fmt::Debug for KvCache {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("KvCache")
+            .field("layout", &self.layout)
+            .field("len", &self.len)
+            .field("blocks", &self.blocks.len())
+            .finish()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const LAYOUT: KvLayout =
+        KvLayout { n_layers: 2, n_kv_heads: 3, head_dim: 4 };
+
+    /// Appends positions whose entries spell their place.
+    fn append(cache: &mut KvCache, n: usize, mark: f32) {
+        let start = cache.len();
+        cache.reserve(n);
+        for position in start..start + n {
+            for layer in 0..LAYOUT.n_layers {
+                let row = row(layer, position, mark);
+                let values: Vec<f32> = row.iter().map(|x| -x).collect();
+                cache.write(layer, position, &row, &values);
+            }
+        }
+        cache.commit(n);
+    }
+
+    fn row(layer: usize, position: usize, mark: f32) -> Vec<f32> {
+        (0..12u16)
+            .map(|i| {
+                let place = u16::try_from(layer * 1000 + position * 16);
+                f32::from(place.expect("small") + i) + mark
+            })
+            .collect()
+    }
+
+    fn check(cache: &KvCache, marks: &[(usize, f32)]) {
+        let mark_at = |position| {
+            marks.iter().find(|(end, _)| position < *end).expect("marked").1
+        };
+        for layer in 0..LAYOUT.n_layers {
+            for head in 0..LAYOUT.n_kv_heads {
+                let mut position = 0;
+                for (keys, values) in cache.head(layer, head, cache.len()) {
+                    for (key, value) in keys.chunks(4).zip(values.chunks(4)) {
+                        let row = row(layer, position, mark_at(position));
+                        let row = &row[head * 4..head * 4 + 4];
+                        assert_eq!(key, row, "position {position}");
+                        assert!(value.iter().zip(row).all(|(v, r)| *v == -r));
+                        position += 1;
+                    }
+                }
+                assert_eq!(position, cache.len());
+            }
+        }
+    }
+
+    #[test]
+    fn what_is_written_is_read_back_across_blocks() {
+        let mut cache = KvCache::new(LAYOUT);
+        for n in [1, 30, 1, 1, 64, 5] {
+            append(&mut cache, n, 0.0);
+            check(&cache, &[(usize::MAX, 0.0)]);
+        }
+        assert_eq!(cache.len(), 102);
+    }
+
+    #[test]
+    fn a_fork_and_its_origin_do_not_see_each_other() {
+        for cut in [0, 1, 31, 32, 33, 40] {
+            let mut cache = KvCache::new(LAYOUT);
+            append(&mut cache, 40, 0.0);
+            let mut fork = cache.fork();
+            fork.truncate(cut);
+            append(&mut fork, 50, 0.5);
+            append(&mut cache, 3, 0.25);
+            check(&cache, &[(40, 0.0), (usize::MAX, 0.25)]);
+            check(&fork, &[(cut, 0.0), (usize::MAX, 0.5)]);
+        }
+    }
+
+    #[test]
+    fn reserved_positions_do_not_count_until_they_are_committed() {
+        let mut cache = KvCache::new(LAYOUT);
+        append(&mut cache, 10, 0.0);
+        let fork = cache.fork();
+        cache.reserve(40);
+        assert_eq!(cache.len(), 10);
+        cache.truncate(10);
+        append(&mut cache, 2, 0.5);
+        check(&cache, &[(10, 0.0), (usize::MAX, 0.5)]);
+        check(&fork, &[(usize::MAX, 0.0)]);
+    }
+
+    #[test]
+    fn truncate_past_the_end_changes_nothing() {
+        let mut cache = KvCache::new(LAYOUT);
+        append(&mut cache, 7, 0.0);
+        cache.truncate(100);
+        assert_eq!(cache.len(), 7);
+        cache.truncate(0);
+        assert!(cache.is_empty());
+        assert_eq!(cache.memory_usage(), 0);
+    }
+}

@@ -1,0 +1,237 @@
+//! The loops between the matrix products, over plain slices.
+//!
+//! Each works on one row and adds in a fixed order, so that a row's result
+//! does not depend on what else is in the batch. They are written for the
+//! auto-vectoriser: fixed-width lanes, no early exits.
+
+/// Accumulators of a dot product; two 256-bit registers of `f32`.
+const LANES: usize = 16;
+
+/// Multiplies and adds: fused where the target has the instruction. Without
+/// it, [`f32::mul_add`] would call a function for every element.
+#[inline]
+fn fma(a: f32, b: f32, c: f32) -> f32 {
+    if cfg!(any(target_feature = "fma", target_arch = "aarch64")) {
+        a.mul_add(b, c)
+    } else {
+        a * b + c
+    }
+}
+
+#[inline]
+pub(super) fn dot(a: &[f32], b: &[f32]) -> f32 {
+    let mut lanes = [0.0f32; LANES];
+    let (a_chunks, a_rest) = a.as_chunks::<LANES>();
+    let (b_chunks, b_rest) = b.as_chunks::<LANES>();
+    for (a, b) in a_chunks.iter().zip(b_chunks) {
+        for ((lane, a), b) in lanes.iter_mut().zip(a).zip(b) {
+            *lane = fma(*a, *b, *lane);
+        }
+    }
+    let mut width = LANES / 2;
+    while width > 0 {
+        let (low, high) = lanes.split_at_mut(width);
+        for (low, high) in low.iter_mut().zip(high) {
+            *low += *high;
+        }
+        width /= 2;
+    }
+    a_rest.iter().zip(b_rest).fold(lanes[0], |sum, (a, b)| fma(*a, *b, sum))
+}
+
+/// Adds `weight * source` to `sum`.
+#[inline]
+pub(super) fn add_scaled(sum: &mut [f32], weight: f32, source: &[f32]) {
+    for (sum, x) in sum.iter_mut().zip(source) {
+        *sum = fma(weight, *x, *sum);
+    }
+}
+
+/// Adds `source` to `sum`.
+pub(super) fn add(sum: &mut [f32], source: &[f32]) {
+    for (sum, x) in sum.iter_mut().zip(source) {
+        *sum += x;
+    }
+}
+
+/// Divides each row by its root mean square and scales it by `weight`.
+pub(super) fn rms_norm(
+    rows: &[f32],
+    weight: &[f32],
+    epsilon: f32,
+    out: &mut Vec<f32>,
+) {
+    out.clear();
+    out.reserve(rows.len());
+    for row in rows.chunks_exact(weight.len()) {
+        #[expect(
+            clippy::cast_precision_loss,
+            reason = "model dimensions are far below 2^24"
+        )]
+        let mean = dot(row, row) / row.len() as f32;
+        let scale = 1.0 / (mean + epsilon).sqrt();
+        out.extend(row.iter().zip(weight).map(|(x, w)| x * scale * w));
+    }
+}
+
+/// Turns scores into weights that sum to one.
+pub(super) fn softmax(scores: &mut [f32]) {
+    let max = scores.iter().copied().fold(f32::NEG_INFINITY, f32::max);
+    for score in scores.iter_mut() {
+        *score = exp(*score - max);
+    }
+    let sum = sum(scores);
+    let scale = 1.0 / sum;
+    for score in scores {
+        *score *= scale;
+    }
+}
+
+fn sum(values: &[f32]) -> f32 {
+    let (chunks, rest) = values.as_chunks::<LANES>();
+    let mut lanes = [0.0f32; LANES];
+    for chunk in chunks {
+        for (lane, x) in lanes.iter_mut().zip(chunk) {
+            *lane += x;
+        }
+    }
+    lanes.iter().chain(rest).sum()
+}
+
+/// The gate of SwiGLU: `silu(gate) * up`, for rows that hold the gate's half
+/// first.
+pub(super) fn swiglu(gate_up: &[f32], width: usize, out: &mut Vec<f32>) {
+    out.clear();
+    out.reserve(gate_up.len() / 2);
+    for row in gate_up.chunks_exact(2 * width) {
+        let (gate, up) = row.split_at(width);
+        out.extend(gate.iter().zip(up).map(|(g, u)| g / (1.0 + exp(-g)) * u));
+    }
+}
+
+/// The exponential function for `f32`, within three units in the last place.
+///
+/// PERF: the standard library's is a call for each element and is not
+/// vectorised; this is range reduction by powers of two and a polynomial,
+/// eight elements at a time where the target allows. Results that a float
+/// cannot hold become zero and infinity.
+#[inline]
+fn exp(x: f32) -> f32 {
+    // Beyond these the result is 0 or infinite anyway; a bit of slack keeps
+    // the exponent that is assembled below within its eight bits.
+    let clamped = x.clamp(-87.336_54, 88.722_83);
+    let n = (clamped * std::f32::consts::LOG2_E).round_ties_even();
+    // ln 2 in two parts, so that the reduction is exact to the last bit.
+    let r = fma(n, -0.693_359_4, clamped);
+    let r = fma(n, 2.121_944_4e-4, r);
+    let mut p = 1.987_569_1e-4;
+    for coefficient in
+        [1.398_2e-3, 8.333_452e-3, 4.166_579_6e-2, 1.666_666_5e-1, 0.5]
+    {
+        p = fma(p, r, coefficient);
+    }
+    let y = fma(p, r * r, r) + 1.0;
+    #[expect(
+        clippy::cast_possible_truncation,
+        clippy::cast_sign_loss,
+        reason = "n lies in -126..=128 and the shift assembles a float"
+    )]
+    let scale = |n: f32| f32::from_bits(((n as i32 + 127) << 23) as u32);
+    // Two steps: 2^128 alone is not a float, but the product may be one.
+    let half = (n * 0.5).round_ties_even();
+    let y = y * scale(half) * scale(n - half);
+    if x < -87.336_54 {
+        0.0
+    } else if x > 88.722_83 {
+        f32::INFINITY
+    } else if x.is_nan() {
+        x
+    } else {
+        y
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn values(n: usize, seed: u32) -> Vec<f32> {
+        let mut state = seed;
+        (0..n)
+            .map(|_| {
+                state =
+                    state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+                f32::from(u16::try_from(state >> 16).expect("16 bits"))
+                    / 32_768.0
+                    - 1.0
+            })
+            .collect()
+    }
+
+    #[test]
+    fn dot_agrees_with_the_exact_sum_at_every_width() {
+        for n in 0..70 {
+            let (a, b) = (values(n, 1), values(n, 2));
+            let exact: f64 = a
+                .iter()
+                .zip(&b)
+                .map(|(a, b)| f64::from(*a) * f64::from(*b))
+                .sum();
+            assert!((f64::from(dot(&a, &b)) - exact).abs() < 1e-5, "{n}");
+        }
+    }
+
+    #[test]
+    fn exp_stays_within_three_units_of_the_last_place() {
+        let mut x = -90.0f32;
+        while x < 89.0 {
+            let exact = f64::from(x).exp();
+            let got = exp(x);
+            if x < -87.336_54 {
+                assert_eq!(got.to_bits(), 0);
+            } else if x < 88.722_83 {
+                let unit = exact * f64::from(f32::EPSILON);
+                let error = (f64::from(got) - exact).abs() / unit;
+                assert!(error < 3.0, "exp({x}) is off by {error} units");
+            }
+            x += 0.001_7;
+        }
+        assert_eq!(exp(f32::NEG_INFINITY).to_bits(), 0);
+        assert!(exp(100.0).is_infinite());
+        assert!(exp(f32::NAN).is_nan());
+        assert_eq!(exp(0.0).to_bits(), 1.0f32.to_bits());
+    }
+
+    #[test]
+    fn softmax_sums_to_one_and_keeps_the_order() {
+        let mut scores = values(100, 3);
+        let before = scores.clone();
+        softmax(&mut scores);
+        assert!((scores.iter().sum::<f32>() - 1.0).abs() < 1e-5);
+        for (i, a) in before.iter().enumerate() {
+            for (j, b) in before.iter().enumerate() {
+                assert!(a <= b || scores[i] >= scores[j]);
+            }
+        }
+    }
+
+    #[test]
+    fn rms_norm_gives_rows_of_unit_mean_square() {
+        let rows = values(64, 4);
+        let mut out = Vec::new();
+        rms_norm(&rows, &[1.0; 32], 0.0, &mut out);
+        for row in out.chunks(32) {
+            let mean = row.iter().map(|x| x * x).sum::<f32>() / 32.0;
+            assert!((mean - 1.0).abs() < 1e-5);
+        }
+    }
+
+    #[test]
+    fn swiglu_gates_the_second_half_by_the_first() {
+        let mut out = Vec::new();
+        swiglu(&[0.0, 2.0, 3.0, 5.0], 2, &mut out);
+        let silu = 2.0 / (1.0 + (-2.0f32).exp());
+        assert!(out[0].abs() < 1e-6);
+        assert!((out[1] - silu * 5.0).abs() < 1e-5);
+    }
+}

@@ -1,0 +1,78 @@
+//! Language models: weights, key-value caches and logits.
+//!
+//! A [`Model`] maps tokens to logits and keeps nothing: what it remembers of
+//! a sequence is a [`KvCache`], a value that the caller holds, cuts back and
+//! forks. [`load`] builds one from a GGUF file or from a directory of
+//! safetensors, and [`download::resolve`] finds the files.
+//!
+//! Grammars are unknown here. So is sampling: a forward pass ends at the
+//! logits.
+
+mod cache;
+mod config;
+pub mod download;
+mod error;
+mod gguf;
+mod kernels;
+mod linear;
+mod llama;
+mod load;
+mod logits;
+mod rope;
+mod safetensors;
+mod tokenizer;
+mod weights;
+
+#[cfg(test)]
+mod llama_tests;
+#[cfg(test)]
+pub(crate) mod testing;
+
+pub use cache::{BLOCK_LEN, KvCache, KvLayout};
+pub use error::{ModelError, SUPPORTED_ARCHITECTURES};
+pub use gguf::Gguf;
+pub use load::{LoadedModel, load};
+pub use logits::{Logits, Want};
+pub use tokenizer::ModelTokenizer;
+
+use std::fmt::Debug;
+
+/// The new tokens of one sequence in a batch.
+#[derive(Debug)]
+pub struct Feed<'a> {
+    /// The tokens, at least one.
+    pub tokens: &'a [u32],
+    /// What the model remembers of the tokens before them. The forward pass
+    /// appends to it.
+    pub cache: &'a mut KvCache,
+    /// Which logits to compute.
+    pub want: Want,
+}
+
+/// Maps tokens to logits.
+///
+/// A model is immutable and shared; what changes lies in the caches.
+pub trait Model: Debug + Send + Sync {
+    /// Returns the width of a row of logits.
+    fn vocab_size(&self) -> usize;
+
+    /// Returns the number of positions that a sequence may have.
+    fn context_length(&self) -> usize;
+
+    /// Returns an empty cache for one sequence.
+    fn new_cache(&self) -> KvCache;
+
+    /// Feeds tokens to any number of sequences at once, and replaces `logits`
+    /// by the rows that were asked for.
+    ///
+    /// # Errors
+    ///
+    /// Fails when a sequence would outgrow the context, when a token is
+    /// unknown, when a feed is empty, and when the computation fails. The
+    /// caches are then as long as before.
+    fn forward(
+        &self,
+        batch: &mut [Feed<'_>],
+        logits: &mut Logits,
+    ) -> Result<(), ModelError>;
+}

@@ -1,0 +1,212 @@
+//! Text to token ids, as the model's own tokenizer would.
+//!
+//! What a token spells is the [`Vocabulary`]'s affair; this is the other
+//! direction, which needs merges and pre-tokenizers. A `tokenizer.json` is
+//! read by the `tokenizers` crate. A GGUF file carries the same facts in other
+//! words, and the tokenizer is rebuilt from them: generic conversions lose
+//! the pre-tokenizer, which changes ids.
+
+mod gguf;
+mod pre_tokenizer;
+mod sentence_piece;
+
+use std::path::Path;
+use std::sync::Arc;
+use std::{fmt, fs};
+
+use serde::Deserialize;
+use tokenizers::Tokenizer;
+
+use super::error::ModelError;
+use super::gguf::Gguf;
+use crate::vocabulary::Vocabulary;
+
+/// A model's tokenizer, with its vocabulary and its chat template.
+#[derive(Clone)]
+pub struct ModelTokenizer {
+    tokenizer: Tokenizer,
+    vocabulary: Arc<Vocabulary>,
+    /// The token that begins a sequence, where the encoder's own
+    /// post-processor does not know it.
+    prefix: Option<u32>,
+    begin_text: String,
+    end_text: String,
+    chat_template: Option<String>,
+}
+
+impl ModelTokenizer {
+    /// Rebuilds the tokenizer of a GGUF file, with `n_logits` as the width of
+    /// its vocabulary.
+    ///
+    /// # Errors
+    ///
+    /// Fails when the metadata is incomplete, or names a tokenizer or a
+    /// pre-tokenizer that is not known here. Guessing one would give wrong
+    /// ids silently.
+    pub fn from_gguf(
+        gguf: &Gguf,
+        n_logits: usize,
+    ) -> Result<ModelTokenizer, ModelError> {
+        gguf::build(gguf, n_logits)
+    }
+
+    /// Reads `tokenizer.json` and `tokenizer_config.json` from a model's
+    /// directory, with `n_logits` as the width of its vocabulary.
+    ///
+    /// # Errors
+    ///
+    /// Fails when a file is malformed, and when `tokenizer.json` is absent.
+    pub fn from_directory(
+        directory: &Path,
+        n_logits: usize,
+    ) -> Result<ModelTokenizer, ModelError> {
+        let path = directory.join("tokenizer.json");
+        let bytes =
+            fs::read(&path).map_err(|error| ModelError::read(&path, error))?;
+        let tokenizer = Tokenizer::from_bytes(&bytes)
+            .map_err(|error| ModelError::malformed(&path, error))?;
+        let vocabulary = Vocabulary::from_path(&path)?;
+        let config = read_config(directory)?;
+        Ok(ModelTokenizer {
+            tokenizer,
+            vocabulary: with_width(vocabulary, n_logits)?,
+            prefix: None,
+            begin_text: text_of(config.bos_token),
+            end_text: text_of(config.eos_token),
+            chat_template: read_template(directory, config.chat_template)?,
+        })
+    }
+
+    /// Splits a text into tokens. Special tokens written in the text become
+    /// those tokens.
+    ///
+    /// With `add_special`, the tokens that the model expects around a plain
+    /// text are added. The text of a chat template has them already.
+    ///
+    /// # Errors
+    ///
+    /// Fails when the tokenizer does.
+    pub fn encode(
+        &self,
+        text: &str,
+        add_special: bool,
+    ) -> Result<Vec<u32>, ModelError> {
+        let encoding = self
+            .tokenizer
+            .encode_fast(text, add_special)
+            .map_err(|error| ModelError::Tokenizer(error.to_string()))?;
+        let prefix = self.prefix.filter(|_| add_special);
+        Ok(prefix.into_iter().chain(encoding.get_ids().to_vec()).collect())
+    }
+
+    /// Returns what each token spells, and which tokens end the output.
+    pub fn vocabulary(&self) -> &Arc<Vocabulary> {
+        &self.vocabulary
+    }
+
+    /// Returns the source of the model's chat template, if it has one.
+    pub fn chat_template(&self) -> Option<&str> {
+        self.chat_template.as_deref()
+    }
+
+    /// Returns how the token that begins a sequence is written, or nothing.
+    pub fn begin_text(&self) -> &str {
+        &self.begin_text
+    }
+
+    /// Returns how the token that ends a sequence is written, or nothing.
+    pub fn end_text(&self) -> &str {
+        &self.end_text
+    }
+}
+
+impl fmt::Debug for ModelTokenizer {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ModelTokenizer")
+            .field("n_tokens", &self.vocabulary.n_tokens())
+            .field("prefix", &self.prefix)
+            .field("begin_text", &self.begin_text)
+            .field("end_text", &self.end_text)
+            .field("chat_template", &self.chat_template.is_some())
+            .finish_non_exhaustive()
+    }
+}
+
+fn with_width(
+    mut vocabulary: Vocabulary,
+    n_logits: usize,
+) -> Result<Arc<Vocabulary>, ModelError> {
+    vocabulary.set_n_logits(n_logits)?;
+    Ok(Arc::new(vocabulary))
+}
+
+/// The keys of `tokenizer_config.json` that matter here.
+#[derive(Default, Deserialize)]
+struct Config {
+    bos_token: Option<Token>,
+    eos_token: Option<Token>,
+    chat_template: Option<Template>,
+}
+
+#[derive(Deserialize)]
+#[serde(untagged)]
+enum Token {
+    Text(String),
+    Object { content: String },
+}
+
+/// One template, or several with names.
+#[derive(Deserialize)]
+#[serde(untagged)]
+enum Template {
+    One(String),
+    Named(Vec<NamedTemplate>),
+}
+
+#[derive(Deserialize)]
+struct NamedTemplate {
+    name: String,
+    template: String,
+}
+
+fn text_of(token: Option<Token>) -> String {
+    match token {
+        Some(Token::Text(text) | Token::Object { content: text }) => text,
+        None => String::new(),
+    }
+}
+
+fn read_config(directory: &Path) -> Result<Config, ModelError> {
+    let path = directory.join("tokenizer_config.json");
+    match read_if_there(&path)? {
+        None => Ok(Config::default()),
+        Some(text) => serde_json::from_str(&text)
+            .map_err(|error| ModelError::malformed(&path, error)),
+    }
+}
+
+/// Newer models keep the template in a file of its own, which then wins.
+fn read_template(
+    directory: &Path,
+    in_config: Option<Template>,
+) -> Result<Option<String>, ModelError> {
+    if let Some(text) = read_if_there(&directory.join("chat_template.jinja"))?
+    {
+        return Ok(Some(text));
+    }
+    Ok(in_config.and_then(|template| match template {
+        Template::One(text) => Some(text),
+        Template::Named(all) => all
+            .into_iter()
+            .find(|named| named.name == "default")
+            .map(|named| named.template),
+    }))
+}
+
+fn read_if_there(path: &Path) -> Result<Option<String>, ModelError> {
+    match fs::read_to_string(path) {
+        Ok(text) => Ok(Some(text)),
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(None),
+        Err(error) => Err(ModelError::read(path, error)),
+    }
+}
