@@ -4,7 +4,9 @@ use std::fmt;
 use std::str::FromStr;
 
 /// A draft of JSON Schema.
-#[derive(Clone, Copy, Debug, Default, Eq, Hash, Ord, PartialEq, PartialOrd)]
+#[derive(
+    Clone, Copy, Debug, Default, Eq, Hash, Ord, PartialEq, PartialOrd,
+)]
 pub enum Draft {
     /// Draft 4.
     Draft4,

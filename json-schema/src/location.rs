@@ -182,10 +182,7 @@ mod tests {
         let name = places.add(map, Token::Name("a/b~c".into()));
         let item = places.add(name, Token::Index(3));
         assert_eq!(places.get(root).to_string(), "(root)");
-        assert_eq!(
-            places.get(item).to_string(),
-            "/properties/a~1b~0c/3"
-        );
+        assert_eq!(places.get(item).to_string(), "/properties/a~1b~0c/3");
         let other = places.add_document("http://x/y".to_owned());
         let place = places.add(other, "items");
         assert_eq!(places.get(place).to_string(), "http://x/y#/items");

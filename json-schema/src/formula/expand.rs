@@ -9,6 +9,7 @@ use super::form::{
     Env, EnvId, Form, FormulaId, Goal, GoalId, KeySet, NO_END, constant_type,
 };
 use crate::error::{ErrorKind, SchemaError};
+use crate::parse::DynamicScope;
 use crate::parse::{
     Constant, ConstantId, JsonType, Keyword, NameId, NodeId, NodeKind,
     NumberRule, PatternId, ResourceId, Schema, TypeSet,
@@ -28,12 +29,29 @@ impl Formulas {
                 // such nodes were refused when the schema was read.
                 NodeKind::Keywords(keywords) => match keywords[..] {
                     [Keyword::Ref(target)] => node = target,
+                    // Equal constants are equal formulas, wherever they
+                    // stand, and the case distinctions rely on that.
+                    [Keyword::Const(constant)] => {
+                        return self.equals(constant);
+                    }
+                    [Keyword::Type(types), Keyword::Const(constant)]
+                    | [Keyword::Const(constant), Keyword::Type(types)]
+                        if self.is_of(constant, types) =>
+                    {
+                        return self.equals(constant);
+                    }
                     _ => break,
                 },
             }
         }
         let (goal, _) = self.goals.insert_full(Goal { node, env });
         self.make(Form::Goal(GoalId::new(goal)))
+    }
+
+    /// Whether a constant that is no number has one of the types.
+    fn is_of(&self, constant: ConstantId, types: TypeSet) -> bool {
+        let json_type = constant_type(self.pool.constant_value(constant));
+        json_type != JsonType::Number && types.contains(json_type)
     }
 
     /// The value formula "equal to this constant".
@@ -48,7 +66,7 @@ impl Formulas {
         }
         let scopes = &self.schema.scopes;
         let matters =
-            scopes.get(resource.index()).is_some_and(|s| s.matters());
+            scopes.get(resource.index()).is_some_and(DynamicScope::matters);
         let old: &Env = &self.envs[env.index()];
         if !matters || old.contains(&resource) {
             return env;
@@ -242,6 +260,9 @@ impl Formulas {
         if formula.is_true() || formula.is_false() {
             return formula;
         }
+        if let Form::Const(constant) = *self.form(formula) {
+            return self.constant(constant, json_type);
+        }
         let known = self.typed.get(&(formula, json_type));
         known.copied().unwrap_or(FormulaId::FALSE)
     }
@@ -315,7 +336,7 @@ impl Formulas {
             }
             Keyword::OneOf(nodes) => {
                 let parts = self.branches(nodes, env, json_type);
-                self.exactly_one(&parts)
+                self.exactly_one(&parts, json_type)
             }
             Keyword::Not(node) => {
                 let formula = self.applied(*node, env, json_type);

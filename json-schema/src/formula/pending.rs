@@ -8,9 +8,14 @@ use smallvec::SmallVec;
 
 use super::arena::{Formulas, Parts};
 use super::form::{Evaluator, Form, FormulaId};
+use crate::parse::ConstantId;
 
-/// The most terms that [`Formulas::terms`] splits a formula into.
+/// The most terms that [`Formulas::terms`] splits a formula into, unless
+/// the child is told apart by constants.
 pub const DNF_CAP: usize = 64;
+
+/// The most constants that a child is told apart by.
+const MAX_CONSTANTS: usize = 256;
 
 /// The most leaves inside one `unevaluated…` atom that are split by cases.
 const MAX_NESTED: usize = 6;
@@ -204,8 +209,17 @@ impl Formulas {
     ///
     /// A child that satisfies all goals of one term leaves the container with
     /// that term's rest. Leaves occur positively only, so no other child
-    /// leaves it with more. Returns `None` beyond [`DNF_CAP`] terms.
+    /// leaves it with more. Where that gives too many terms, and constants
+    /// tell children apart, there is a term for each constant and one for
+    /// all other children. Returns `None` beyond [`DNF_CAP`] terms.
     pub fn terms(&mut self, id: FormulaId) -> Option<Vec<Term>> {
+        match self.split(id) {
+            Some(terms) => Some(terms),
+            None => self.by_constant(id),
+        }
+    }
+
+    fn split(&mut self, id: FormulaId) -> Option<Vec<Term>> {
         let terms = match self.form(id) {
             Form::False => return Some(Vec::new()),
             Form::Kid(goal) => {
@@ -216,7 +230,7 @@ impl Formulas {
                 let parts = Arc::clone(parts);
                 let mut all = Vec::new();
                 for &part in &*parts {
-                    all.extend(self.terms(part)?);
+                    all.extend(self.split(part)?);
                     if all.len() > 4 * DNF_CAP {
                         return None;
                     }
@@ -241,7 +255,7 @@ impl Formulas {
         let mut factors = Vec::new();
         for &part in parts {
             if self.has_leaves(part) {
-                factors.push(self.terms(part)?);
+                factors.push(self.split(part)?);
             } else {
                 rest.push(part);
             }
@@ -281,6 +295,89 @@ impl Formulas {
                 .any(|evaluator| self.has_leaves(evaluator.condition)),
             _ => false,
         }
+    }
+
+    /// Splits by which constant the child equals, if any: equal to one, it
+    /// differs from all others.
+    fn by_constant(&mut self, id: FormulaId) -> Option<Vec<Term>> {
+        let mut constants = Vec::new();
+        for leaf in self.leaves(id) {
+            self.push_constants(leaf, &mut constants);
+        }
+        constants.sort_unstable();
+        constants.dedup();
+        if constants.is_empty() || constants.len() > MAX_CONSTANTS {
+            return None;
+        }
+        let mut all = Vec::new();
+        for &constant in &constants {
+            let goal = self.equals(constant);
+            let case = self.in_case(id, Some(constant));
+            for mut term in self.split(case)? {
+                term.goals.push(goal);
+                term.goals.sort_unstable();
+                all.push(term);
+            }
+        }
+        let mut others: SmallVec<[FormulaId; 4]> = SmallVec::new();
+        for &constant in &constants {
+            let goal = self.equals(constant);
+            others.push(self.negate(goal));
+        }
+        let case = self.in_case(id, None);
+        for mut term in self.split(case)? {
+            term.goals.extend_from_slice(&others);
+            term.goals.sort_unstable();
+            all.push(term);
+        }
+        Some(all)
+    }
+
+    /// Adds the constants that a value formula compares with.
+    fn push_constants(&self, id: FormulaId, out: &mut Vec<ConstantId>) {
+        match self.form(id) {
+            Form::Const(constant) | Form::NotConst(constant) => {
+                out.push(*constant);
+            }
+            form => {
+                for &part in form.parts() {
+                    self.push_constants(part, out);
+                }
+            }
+        }
+    }
+
+    /// A pending formula where the child equals a constant, or none of
+    /// those that the formula compares with.
+    fn in_case(
+        &mut self,
+        id: FormulaId,
+        constant: Option<ConstantId>,
+    ) -> FormulaId {
+        let mut truths = Vec::new();
+        for leaf in self.leaves(id) {
+            let decided =
+                self.rewrite(leaf, &mut FxHashMap::default(), &|form| {
+                    match form {
+                        Form::Const(other) => {
+                            Some(FormulaId::constant(Some(*other) == constant))
+                        }
+                        Form::NotConst(other) => {
+                            Some(FormulaId::constant(Some(*other) != constant))
+                        }
+                        _ => None,
+                    }
+                });
+            let kid = self.kid(decided);
+            truths.push((leaf, kid));
+        }
+        self.rewrite(id, &mut FxHashMap::default(), &|form| match form {
+            Form::Kid(goal) => truths
+                .binary_search_by_key(goal, |&(leaf, _)| leaf)
+                .ok()
+                .map(|at| truths[at].1),
+            _ => None,
+        })
     }
 
     /// Splits by the truth of the leaves inside an atom.

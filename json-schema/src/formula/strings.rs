@@ -109,7 +109,7 @@ impl Formulas {
                 value.is_multiple_of(number(divisor)) == sign
             }
             Form::Integer(sign) => value.is_integer() == sign,
-            Form::IntegerText(sign) => !text.contains(['.', 'e', 'E']) == sign,
+            Form::IntegerText(sign) => text.contains(['.', 'e', 'E']) != sign,
             Form::NumberIn(set, sign) => {
                 let mut values = self.number_set(set).iter();
                 values.any(|&other| number(other) == value) == sign

@@ -84,7 +84,20 @@ impl<'f> Tracker<'f> {
     /// Fails where a limit is met.
     pub fn validate(&mut self, value: &Value) -> Result<bool, TrackError> {
         let root = self.formulas.root();
-        Ok(self.verdicts(value, &[root], 0)?[0])
+        self.holds(root, value)
+    }
+
+    /// Whether a value satisfies a value formula.
+    ///
+    /// # Errors
+    ///
+    /// Fails where a limit is met.
+    pub fn holds(
+        &mut self,
+        goal: FormulaId,
+        value: &Value,
+    ) -> Result<bool, TrackError> {
+        Ok(self.verdicts(value, &[goal], 0)?[0])
     }
 
     /// The verdict on each of several value formulas. Recursion is on the

@@ -36,13 +36,15 @@ pub(super) fn read<'a>(
             reader.push("maximum", keyword);
         }
         "exclusiveMinimum" => {
-            if let Some(limit) = exclusive(reader, keyword, "minimum", value)? {
+            if let Some(limit) = exclusive(reader, keyword, "minimum", value)?
+            {
                 let keyword = Keyword::Minimum { limit, exclusive: true };
                 reader.push("exclusiveMinimum", keyword);
             }
         }
         "exclusiveMaximum" => {
-            if let Some(limit) = exclusive(reader, keyword, "maximum", value)? {
+            if let Some(limit) = exclusive(reader, keyword, "maximum", value)?
+            {
                 let keyword = Keyword::Maximum { limit, exclusive: true };
                 reader.push("exclusiveMaximum", keyword);
             }

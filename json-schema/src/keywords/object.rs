@@ -82,9 +82,8 @@ fn additional_properties<'a>(
     value: &'a Value,
 ) -> Result<(), SchemaError> {
     let node = reader.child("additionalProperties", value)?;
-    let beside = |keyword: &str| {
-        reader.map.get(keyword).and_then(Value::as_object)
-    };
+    let beside =
+        |keyword: &str| reader.map.get(keyword).and_then(Value::as_object);
     let (properties, patterned) =
         (beside("properties"), beside("patternProperties"));
     let mut names = Vec::new();

@@ -35,14 +35,8 @@ pub(crate) fn read<'a>(
     location: LocationId,
 ) -> Result<NodeKind, SchemaError> {
     let dialect = builder.resources.get(resource).dialect;
-    let mut reader = Reader {
-        builder,
-        map,
-        resource,
-        location,
-        dialect,
-        out: Vec::new(),
-    };
+    let mut reader =
+        Reader { builder, map, resource, location, dialect, out: Vec::new() };
     if dialect.draft.ref_hides_siblings() && map.contains_key("$ref") {
         reader.only_ref(map)?;
     } else {
@@ -67,7 +61,10 @@ impl<'a> Reader<'_, 'a> {
     }
 
     /// Reads `$ref` in a draft where it hides its siblings.
-    fn only_ref(&mut self, map: &'a Map<String, Value>) -> Result<(), SchemaError> {
+    fn only_ref(
+        &mut self,
+        map: &'a Map<String, Value>,
+    ) -> Result<(), SchemaError> {
         for (keyword, value) in map {
             if keyword == "$ref" {
                 self.used("$ref");
@@ -91,7 +88,7 @@ impl<'a> Reader<'_, 'a> {
             || (unevaluated && self.unevaluated(keyword, value)?)
             || (validation && self.validation(keyword, value)?)
             || string::format(self, keyword, value)?
-            || self.is_annotation(keyword)
+            || is_annotation(keyword)
         {
             return Ok(());
         }
@@ -177,13 +174,6 @@ impl<'a> Reader<'_, 'a> {
             || object::validation(self, keyword, value)?)
     }
 
-    fn is_annotation(&self, keyword: &str) -> bool {
-        // An annotation is one in every draft: no meaning can be missed.
-        super::KEYWORDS.iter().any(|info| {
-            info.name == keyword && info.support == super::Annotation
-        }) || (keyword == "format")
-    }
-
     /// Adds a constraint.
     pub(crate) fn push(&mut self, name: &'static str, keyword: Keyword) {
         self.used(name);
@@ -194,7 +184,8 @@ impl<'a> Reader<'_, 'a> {
     pub(crate) fn used(&mut self, name: &'static str) {
         let used = &mut self.builder.used;
         if !used.iter().any(|(keyword, _)| *keyword == name) {
-            let place = self.builder.resources.locations.add(self.location, name);
+            let place =
+                self.builder.resources.locations.add(self.location, name);
             used.push((name, place));
         }
     }
@@ -326,13 +317,23 @@ impl<'a> Reader<'_, 'a> {
     }
 
     /// The error of a keyword with a wrong value.
-    pub(crate) fn invalid(&self, keyword: &str, expected: &str) -> SchemaError {
+    pub(crate) fn invalid(
+        &self,
+        keyword: &str,
+        expected: &str,
+    ) -> SchemaError {
         invalid_at(keyword, expected, self.place().child(keyword))
     }
 
     pub(crate) fn warn(&mut self, keyword: &str, reason: WarningReason) {
         self.builder.warn(keyword, self.location, reason);
     }
+}
+
+/// Whether a keyword constrains nothing by the specification. It is one in
+/// every draft: no meaning can be missed.
+fn is_annotation(keyword: &str) -> bool {
+    super::support(keyword) == Some(super::Annotation)
 }
 
 fn invalid_at(keyword: &str, expected: &str, place: Location) -> SchemaError {

@@ -66,9 +66,8 @@ fn resolve<'a>(
         return Err(reader.invalid(keyword, "an address as a string"));
     };
     let location = reader.location;
-    let at = move |locations: &Locations| {
-        locations.get(location).child(keyword)
-    };
+    let at =
+        move |locations: &Locations| locations.get(location).child(keyword);
     reader.builder.resources.resolve(reference, reader.resource, &at)
 }
 

@@ -5,9 +5,7 @@ use serde_json::Value;
 use super::Reader;
 use crate::draft::Draft;
 use crate::error::SchemaError;
-use crate::parse::{
-    ConstantId, JsonType, Keyword, NumberRule, TypeSet,
-};
+use crate::parse::{ConstantId, JsonType, Keyword, NumberRule, TypeSet};
 
 /// Reads an assertion on any value; false where it is something else.
 pub(super) fn read<'a>(

@@ -24,9 +24,10 @@ pub(crate) use pool::id;
 pub use pool::{
     Constant, ConstantId, FormatId, NameId, NumberId, PatternId, Pool,
 };
+pub(crate) use schema::DynamicScope;
 pub use schema::{
-    JsonType, Keyword, Node, NodeId, NodeKind, NumberRule, ResourceId,
-    Schema, TypeSet, Warning, WarningReason,
+    JsonType, Keyword, Node, NodeId, NodeKind, NumberRule, ResourceId, Schema,
+    TypeSet, Warning, WarningReason,
 };
 
 use crate::draft::Draft;
@@ -137,8 +138,7 @@ fn parse_checked(
     options: &Options,
 ) -> Result<(Schema, Pool), SchemaError> {
     for (address, document) in &options.documents {
-        let place =
-            Location { document: address.clone(), ..Location::root() };
+        let place = Location { document: address.clone(), ..Location::root() };
         check_depth(document, options.limits.max_depth, place)?;
     }
     if !value.is_object() && !value.is_boolean() {

@@ -57,10 +57,7 @@ impl Pattern {
                 | PatternErrorKind::Unsupported => {
                     PatternError::Unsupported { feature: message }
                 }
-                _ => PatternError::Invalid {
-                    offset: error.offset(),
-                    message,
-                },
+                _ => PatternError::Invalid { offset: error.offset(), message },
             }
         })?;
         let language = Language::new(&regex, Limits::new());

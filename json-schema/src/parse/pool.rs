@@ -116,15 +116,17 @@ impl Pool {
     }
 
     /// The value of a number.
+    ///
+    /// # Panics
+    ///
+    /// Panics where the id is not of this pool.
     pub fn number_value(&self, number: NumberId) -> &Decimal {
         self.numbers.get_index(number.index()).expect("ids are made here").0
     }
 
     /// The first spelling of a number.
     pub fn number_text(&self, number: NumberId) -> &str {
-        self.numbers
-            .get_index(number.index())
-            .map_or("0", |(_, text)| text)
+        self.numbers.get_index(number.index()).map_or("0", |(_, text)| text)
     }
 
     /// Returns the id of a constant.
@@ -173,7 +175,10 @@ impl Pool {
     /// # Errors
     ///
     /// Fails when the expression does not parse or is not regular.
-    pub fn pattern(&mut self, source: &str) -> Result<PatternId, PatternError> {
+    pub fn pattern(
+        &mut self,
+        source: &str,
+    ) -> Result<PatternId, PatternError> {
         if let Some(index) = self.patterns.get_index_of(source) {
             return Ok(PatternId::new(index));
         }
@@ -183,6 +188,10 @@ impl Pool {
     }
 
     /// The regular expression of an id.
+    ///
+    /// # Panics
+    ///
+    /// Panics where the id is not of this pool.
     pub fn pattern_value(&self, id: PatternId) -> &Pattern {
         self.patterns.get_index(id.index()).expect("ids are made here").1
     }

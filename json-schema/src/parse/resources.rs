@@ -18,7 +18,6 @@ pub(crate) struct Vocabularies {
     pub(crate) applicator: bool,
     pub(crate) unevaluated: bool,
     pub(crate) validation: bool,
-    pub(crate) format_assertion: bool,
 }
 
 /// A draft, with what a custom meta-schema or the absence of `$schema`
@@ -37,7 +36,6 @@ impl Dialect {
             applicator: true,
             unevaluated: true,
             validation: true,
-            format_assertion: false,
         };
         Dialect { draft, vocabularies, compatible: false }
     }
@@ -267,7 +265,8 @@ impl<'a> Resources<'a> {
             match step.inner {
                 Inner::None => {}
                 Inner::Name(name) => {
-                    place = self.locations.add(place, Token::Name(name.into()));
+                    place =
+                        self.locations.add(place, Token::Name(name.into()));
                 }
                 Inner::Index(index) => {
                     place = self.locations.add(place, Token::Index(index));
@@ -420,13 +419,11 @@ impl<'a> Resources<'a> {
                 }
             };
         }
-        match self.get(resource).anchors.get(&*fragment) {
-            Some(&target) => Ok((target, Some(fragment.into_owned()))),
-            None => {
-                let reason = format!("there is no anchor {fragment:?}");
-                Err(fail(self, reason))
-            }
+        if let Some(&target) = self.get(resource).anchors.get(&*fragment) {
+            return Ok((target, Some(fragment.into_owned())));
         }
+        let reason = format!("there is no anchor {fragment:?}");
+        Err(fail(self, reason))
     }
 
     /// Follows a JSON pointer; the inner error is the token that fails.
@@ -535,7 +532,6 @@ fn custom_dialect(meta: &Map<String, Value>) -> Option<Dialect> {
         unevaluated: has("unevaluated")
             || draft == Draft::Draft201909 && has("applicator"),
         validation: has("validation"),
-        format_assertion: has("format-assertion"),
     };
     Some(dialect)
 }

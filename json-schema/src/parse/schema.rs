@@ -4,9 +4,7 @@
 //! `items` is [`Keyword::PrefixItems`], a draft-4 `exclusiveMinimum` is a
 //! flag of [`Keyword::Minimum`], and references are node ids.
 
-use super::pool::{
-    ConstantId, FormatId, NameId, NumberId, PatternId, id,
-};
+use super::pool::{ConstantId, FormatId, NameId, NumberId, PatternId, id};
 use crate::draft::Draft;
 use crate::location::{Location, LocationId, Locations};
 

@@ -210,9 +210,8 @@ fn mentions_repeated(formulas: &Formulas, id: FormulaId) -> bool {
         Form::Unevaluated(..) | Form::ExUnevaluated(..) => {
             formulas.compares_items(id)
         }
-        form => form
-            .parts()
-            .iter()
-            .any(|&part| mentions_repeated(formulas, part)),
+        form => {
+            form.parts().iter().any(|&part| mentions_repeated(formulas, part))
+        }
     }
 }

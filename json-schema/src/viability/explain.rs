@@ -9,9 +9,7 @@ use std::fmt::Write as _;
 use super::{Result, Verdict, Viability};
 use crate::formula::{Form, FormulaId, Formulas};
 use crate::location::Location;
-use crate::parse::{
-    JsonType, Keyword, NameId, NodeId, NodeKind, Schema,
-};
+use crate::parse::{JsonType, Keyword, NameId, NodeId, NodeKind, Schema};
 
 /// How far an explanation goes down.
 const MAX_STEPS: usize = 32;
@@ -46,7 +44,8 @@ impl Viability {
             let key = formulas.pool().name_text(name).to_owned();
             let required = required_at(&schema, &applied, name);
             if goal.is_false() {
-                let forbidden = forbidden_at(formulas, &schema, &applied, name);
+                let forbidden =
+                    forbidden_at(formulas, &schema, &applied, name);
                 let mut text = format!("{key:?} is required");
                 if let Some(at) = &required {
                     let _ = write!(text, " by {at}");
@@ -104,11 +103,7 @@ impl Viability {
 }
 
 /// The nodes that apply to a value without a choice.
-fn applied(
-    formulas: &Formulas,
-    schema: &Schema,
-    value: FormulaId,
-) -> Applied {
+fn applied(formulas: &Formulas, schema: &Schema, value: FormulaId) -> Applied {
     let mut applied = Applied::default();
     let mut stack = Vec::new();
     for part in formulas.conjuncts(value) {
@@ -164,17 +159,14 @@ fn forbidden_at(
     name: NameId,
 ) -> Option<Location> {
     let text = formulas.pool().name_text(name);
-    let never = |node: &NodeId| {
-        matches!(schema.node(*node).kind, NodeKind::Never)
-    };
+    let never =
+        |node: &NodeId| matches!(schema.node(*node).kind, NodeKind::Never);
     applied.nodes.iter().find_map(|&at| {
         schema.keywords(at).iter().find_map(|keyword| match keyword {
             Keyword::Properties(members) => members
                 .iter()
                 .any(|(other, node)| *other == name && never(node))
-                .then(|| {
-                    schema.location(at).child("properties").child(text)
-                }),
+                .then(|| schema.location(at).child("properties").child(text)),
             Keyword::AdditionalProperties { node, names, patterns } => {
                 let listed = names.contains(&name)
                     || patterns.iter().any(|&pattern| {

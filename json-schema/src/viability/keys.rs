@@ -66,8 +66,10 @@ impl Viability {
         if sets.len() > MAX_SETS {
             return false;
         }
-        let texts: Vec<&str> =
-            taken.iter().map(|&name| formulas.pool().name_text(name)).collect();
+        let texts: Vec<&str> = taken
+            .iter()
+            .map(|&name| formulas.pool().name_text(name))
+            .collect();
         let free = Regex::literals(texts).not();
         let mut complete = true;
         let mut insides = Vec::with_capacity(sets.len());

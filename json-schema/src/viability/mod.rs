@@ -281,8 +281,7 @@ impl Viability {
         self.lowest = outer.min(inner);
         let final_ = match verdict {
             Verdict::Yes => true,
-            Verdict::No => !depends && !self.aborted,
-            Verdict::Unknown => !depends && !self.aborted,
+            Verdict::No | Verdict::Unknown => !depends && !self.aborted,
         };
         Ok((verdict, final_))
     }
@@ -300,9 +299,8 @@ impl Viability {
             return Ok(known);
         }
         let question = Question::Value(value);
-        let (verdict, final_) = self.guarded(question, |this| {
-            this.search_value(formulas, value)
-        })?;
+        let (verdict, final_) =
+            self.guarded(question, |this| this.search_value(formulas, value))?;
         if final_ {
             self.values.insert(value, verdict);
         }

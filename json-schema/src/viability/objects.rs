@@ -41,12 +41,11 @@ impl Viability {
             return Ok(known);
         }
         let question = Question::Container(id);
-        let (verdict, final_) = self.guarded(question, |this| {
-            match flat(formulas, id) {
+        let (verdict, final_) =
+            self.guarded(question, |this| match flat(formulas, id) {
                 Some(flat) => this.flat(formulas, id, &flat, used),
                 None => this.search_object(formulas, id, used),
-            }
-        })?;
+            })?;
         if final_ && used.is_empty() {
             self.typed.insert(key, verdict);
         }
@@ -116,13 +115,8 @@ impl Viability {
                 return Ok(Verdict::Yes);
             }
         }
-        let open = self.open_members(
-            formulas,
-            id,
-            flat,
-            &mut taken,
-            needed - sure,
-        )?;
+        let open =
+            self.open_members(formulas, id, flat, &mut taken, needed - sure)?;
         Ok(match open {
             Verdict::No if sure + maybe >= needed => Verdict::Unknown,
             Verdict::No if maybe > 0 => Verdict::Unknown,
@@ -338,11 +332,7 @@ fn flat(formulas: &Formulas, id: FormulaId) -> Option<Flat> {
     Some(flat)
 }
 
-fn flat_goal(
-    formulas: &mut Formulas,
-    flat: &Flat,
-    name: NameId,
-) -> FormulaId {
+fn flat_goal(formulas: &mut Formulas, flat: &Flat, name: NameId) -> FormulaId {
     let from = flat.goals.partition_point(|&(other, _)| other < name);
     let mut goals: Vec<FormulaId> = flat.goals[from..]
         .iter()
@@ -361,9 +351,9 @@ fn flat_goal(
 fn is_plain(formulas: &Formulas, flat: &Flat) -> bool {
     flat.open.iter().all(|&(set, _)| match formulas.key_set(set) {
         KeySet::Any => true,
-        KeySet::NoneOf(sets) => sets.iter().all(|&set| {
-            matches!(formulas.key_set(set), KeySet::Names(_))
-        }),
+        KeySet::NoneOf(sets) => sets
+            .iter()
+            .all(|&set| matches!(formulas.key_set(set), KeySet::Names(_))),
         _ => false,
     })
 }

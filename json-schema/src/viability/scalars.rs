@@ -63,15 +63,15 @@ impl Viability {
         typed: FormulaId,
     ) -> (Regex, bool) {
         let known = self.formats;
-        let undecided = formulas.rewrite(
-            typed,
-            &mut FxHashMap::default(),
-            &|form| match form {
-                Form::Format(..) => Some(FormulaId::TRUE),
-                _ => None,
-            },
-        );
-        let exact = undecided == typed || formats_known(formulas, typed, known);
+        let undecided =
+            formulas.rewrite(typed, &mut FxHashMap::default(), &|form| {
+                match form {
+                    Form::Format(..) => Some(FormulaId::TRUE),
+                    _ => None,
+                }
+            });
+        let exact =
+            undecided == typed || formats_known(formulas, typed, known);
         let formula = if exact { typed } else { undecided };
         let regex = formulas.string_regex(formula, &|name| {
             known(name).unwrap_or_else(Regex::any_string)
