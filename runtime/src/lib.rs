@@ -1,5 +1,18 @@
 //! Constrained decoding: from grammars to token masks.
 #![deny(unsafe_code)]
 
+pub mod check;
+#[cfg(feature = "generator")]
+pub mod classify;
+pub mod compiled;
+#[cfg(feature = "generator")]
+pub mod extract;
+#[cfg(feature = "generator")]
+pub mod generate;
+pub mod grammar;
+pub mod mask;
+pub mod matcher;
+#[cfg(feature = "generator")]
+pub mod model;
 pub mod pipeline;
 pub mod vocabulary;

@@ -35,6 +35,7 @@
 pub mod cfg;
 mod machine;
 mod recognizer;
+mod regex;
 mod row;
 mod stack;
 mod table;
@@ -46,6 +47,7 @@ use smallvec::SmallVec;
 pub use self::{
     machine::{Frames, Machine},
     recognizer::{Configuration, Recognizer, StackLimits, Symbol, Top},
+    regex::{RegexMachine, RegexMachineError},
     row::{ByteRange, Call, Hint, Row, RowBuilder, Step},
     stack::{Edge, Stack},
     table::StateTable,
@@ -237,7 +239,9 @@ pub trait Automaton: fmt::Debug + Send + Sync {
 
     /// Moves the waiting frame `caller` to the state `to` (one of what
     /// [`Automaton::resume`] returned) after `callee` has ended with
-    /// `outcome`, and updates its registers. `None` if registers refuse.
+    /// `outcome`, and updates its registers. `None` if registers refuse,
+    /// which only a guarded outcome may lead to. Of an outcome that is not
+    /// guarded, the result does not depend on the callee's registers.
     /// Called only where the row of the caller's resumed state has
     /// [`Row::registers`] or the outcome is guarded.
     ///
@@ -264,6 +268,24 @@ pub trait Automaton: fmt::Debug + Send + Sync {
     fn watch(&self, frame: &Frame) -> Watch {
         let _ = frame;
         Watch::Clear
+    }
+
+    /// Returns the bytes that a frame which [`Automaton::watch`] calls
+    /// [`Watch::Watching`] may read into anything but [`Watch::Clear`], or on
+    /// which it may end refused. All bytes is always right, and slow: each of
+    /// them is tried for each mask.
+    fn watched_bytes(&self, frame: &Frame) -> [u64; 4] {
+        let _ = frame;
+        [u64::MAX; 4]
+    }
+
+    /// Returns false only if [`Automaton::watch`] is [`Watch::Clear`] for a
+    /// frame in `state`, whatever its registers. True is always right, and
+    /// slow where a frame with unknown registers comes into this state:
+    /// everything that follows it in one token is then stepped exactly.
+    fn may_watch(&self, state: StateId) -> bool {
+        let _ = state;
+        true
     }
 
     /// Returns whether viability was decided exactly for `state`, and not

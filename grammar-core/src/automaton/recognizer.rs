@@ -158,6 +158,24 @@ impl Configuration {
         Ok(next)
     }
 
+    /// Adds everything that is alive in `other`.
+    ///
+    /// # Errors
+    ///
+    /// Fails when a limit is met.
+    pub fn extend(
+        &mut self,
+        other: Configuration,
+        limits: StackLimits,
+    ) -> Result<(), AutomatonError> {
+        self.complete |= other.complete;
+        for top in other.tops {
+            self.add(limits, top)?;
+        }
+        self.merge();
+        Ok(())
+    }
+
     /// Returns everything that can be reached without reading: frames that
     /// finish, and (if `calls`) callees before their first byte.
     ///

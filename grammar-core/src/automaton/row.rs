@@ -102,7 +102,8 @@ pub struct Row {
     pub atoms: Box<[(AtomId, Step)]>,
     /// Set if the frame may end here without reading a byte.
     pub finish: Option<Outcome>,
-    /// Set if this state's frames have registers.
+    /// Set if this state's frames have registers. All states that one frame
+    /// goes through agree on that.
     pub registers: bool,
     /// What else is known.
     pub hint: Hint,

@@ -1,0 +1,385 @@
+//! A grammar that has met a vocabulary.
+//!
+//! A [`CompiledGrammar`] is immutable and shared: every sequence that is
+//! decoded with it has a [`Matcher`](crate::matcher::Matcher) of its own. It
+//! holds the grammar's machine, the vocabulary, and the walks that masks are
+//! put together from, which grow as they are needed and may be dropped at any
+//! moment.
+
+use std::{
+    fmt,
+    sync::{Arc, Mutex},
+};
+
+use maskwright_grammar_core::automaton::{
+    Atom, AtomId, AtomToken, Automaton, AutomatonError, Configuration,
+    Machine, StackLimits, StateId, Symbol,
+};
+
+use crate::{
+    mask::{
+        Filler, SharedStore, TokenMask, TokenTrie, WalkStore, Walker, lock,
+    },
+    vocabulary::{TokenId, TokenKind, Vocabulary},
+};
+
+/// About how many bytes of walks a grammar keeps before it forgets them all.
+const MAX_CACHE_BYTES: usize = 256 << 20;
+
+/// A grammar bound to a vocabulary.
+pub struct CompiledGrammar {
+    automaton: Arc<dyn Automaton>,
+    tokens: Arc<TokenTrie>,
+    own_atoms: Box<[BoundAtom]>,
+    shared_atoms: Box<[BoundAtom]>,
+    limits: StackLimits,
+    /// Held while a mask is put together.
+    store: Mutex<WalkStore>,
+    /// The walks of the shared machine, kept with the vocabulary.
+    shared: Option<SharedStore>,
+}
+
+/// An atom whose token is known.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+struct BoundAtom {
+    token: TokenId,
+    negated: bool,
+}
+
+impl CompiledGrammar {
+    /// Binds `automaton` to the vocabulary of `tokens`.
+    ///
+    /// # Errors
+    ///
+    /// Fails when the grammar names a token that the vocabulary does not
+    /// have.
+    pub fn new(
+        automaton: Arc<dyn Automaton>,
+        tokens: Arc<TokenTrie>,
+    ) -> Result<CompiledGrammar, BindError> {
+        let bind = |atoms: &[Atom]| -> Result<Box<[BoundAtom]>, BindError> {
+            let vocabulary = tokens.vocabulary();
+            atoms.iter().map(|atom| bind_atom(atom, vocabulary)).collect()
+        };
+        let own_atoms = bind(automaton.atoms())?;
+        let shared_atoms = match automaton.shared() {
+            Some(shared) => bind(shared.atoms())?,
+            None => Box::default(),
+        };
+        let shared =
+            automaton.shared().map(|shared| tokens.shared_store(shared));
+        Ok(CompiledGrammar {
+            automaton,
+            tokens,
+            own_atoms,
+            shared_atoms,
+            limits: StackLimits::default(),
+            store: Mutex::default(),
+            shared,
+        })
+    }
+
+    /// Sets how large the stacks of a matcher may grow.
+    #[must_use]
+    pub fn with_limits(mut self, limits: StackLimits) -> CompiledGrammar {
+        self.limits = limits;
+        self
+    }
+
+    /// Returns the machine.
+    pub fn automaton(&self) -> &Arc<dyn Automaton> {
+        &self.automaton
+    }
+
+    /// Returns the vocabulary.
+    pub fn vocabulary(&self) -> &Arc<Vocabulary> {
+        self.tokens.vocabulary()
+    }
+
+    /// Returns the vocabulary's trie.
+    pub fn token_trie(&self) -> &Arc<TokenTrie> {
+        &self.tokens
+    }
+
+    /// Returns about how many bytes the grammar's own walks hold.
+    pub fn cache_bytes(&self) -> usize {
+        lock(&self.store).memory()
+    }
+
+    /// Forgets the grammar's own walks. They are made again when they are
+    /// needed; no result changes.
+    pub fn clear_cache(&self) {
+        lock(&self.store).clear();
+    }
+
+    pub(crate) fn machine(&self) -> Machine<'_> {
+        Machine::new(&*self.automaton)
+    }
+
+    pub(crate) fn limits(&self) -> StackLimits {
+        self.limits
+    }
+
+    pub(crate) fn start(&self) -> Result<Configuration, AutomatonError> {
+        Configuration::start(self.machine(), self.limits)
+    }
+
+    /// Makes `mask` the tokens that may follow `configuration`.
+    pub(crate) fn fill(
+        &self,
+        configuration: &Configuration,
+        mask: &mut TokenMask,
+    ) -> Result<(), AutomatonError> {
+        {
+            let mut store = lock(&self.store);
+            if store.memory() > MAX_CACHE_BYTES {
+                store.clear();
+            }
+            let machine = self.machine();
+            let shared = self.shared.as_deref();
+            let walker =
+                Walker::new(machine, &self.tokens, &mut store, shared);
+            Filler::new(machine, walker, mask.blocks_mut()).fill(
+                configuration,
+                self.tokens.root(),
+                |token| self.reads(configuration, TokenId(token)),
+            )?;
+        }
+        for &token in self.tokens.long_tokens() {
+            if self.reads(configuration, TokenId(token))? {
+                allow(mask, TokenId(token));
+            }
+        }
+        if !(self.own_atoms.is_empty() && self.shared_atoms.is_empty()) {
+            self.fill_atoms(configuration, mask)?;
+        }
+        let machine = self.machine();
+        let accepting = configuration.is_accepting(machine, self.limits)?;
+        for &token in self.vocabulary().end_tokens() {
+            if accepting {
+                allow(mask, token);
+            } else {
+                // Not in the vocabulary's width: nothing to forbid.
+                let _ = mask.forbid(token);
+            }
+        }
+        Ok(())
+    }
+
+    /// Returns the configuration after a token, which is dead if the token is
+    /// refused. End tokens are no part of a text, and are refused here.
+    pub(crate) fn after(
+        &self,
+        configuration: &Configuration,
+        token: TokenId,
+    ) -> Result<Configuration, AutomatonError> {
+        let machine = self.machine();
+        let mut after = Configuration::default();
+        if let Some(bytes) = self.vocabulary().token_bytes(token)
+            && !bytes.is_empty()
+        {
+            after = self.after_bytes(configuration, bytes)?;
+        }
+        if self.stands_for_atom(token) {
+            let stands_for = |state: StateId, atom: AtomId| {
+                self.atom(state, atom)
+                    .is_some_and(|bound| self.is_match(bound, token))
+            };
+            let symbol = Symbol::Token(&stands_for);
+            let more = configuration.step(machine, self.limits, symbol)?;
+            after.extend(more, self.limits)?;
+        }
+        Ok(after)
+    }
+
+    /// Returns the configuration after `bytes`, which is dead if they are
+    /// refused.
+    pub(crate) fn after_bytes(
+        &self,
+        configuration: &Configuration,
+        bytes: &[u8],
+    ) -> Result<Configuration, AutomatonError> {
+        let machine = self.machine();
+        let mut after = configuration.clone();
+        for &byte in bytes {
+            let symbol = Symbol::Byte(byte);
+            after = after.step(machine, self.limits, symbol)?;
+            if after.is_dead() {
+                break;
+            }
+        }
+        Ok(after)
+    }
+
+    /// Returns true if and only if the text may go on with the bytes of
+    /// `token`.
+    fn reads(
+        &self,
+        configuration: &Configuration,
+        token: TokenId,
+    ) -> Result<bool, AutomatonError> {
+        let Some(bytes) = self.vocabulary().token_bytes(token) else {
+            return Ok(false);
+        };
+        Ok(!self.after_bytes(configuration, bytes)?.is_dead())
+    }
+
+    /// Allows the tokens of atoms.
+    fn fill_atoms(
+        &self,
+        configuration: &Configuration,
+        mask: &mut TokenMask,
+    ) -> Result<(), AutomatonError> {
+        let machine = self.machine();
+        let mut here: Vec<(bool, AtomId)> = Vec::new();
+        let reach = configuration.closure(machine, self.limits, true)?;
+        for top in reach.tops() {
+            let state = top.frame.state;
+            let row = machine.row(state)?;
+            here.extend(
+                row.atoms.iter().map(|&(atom, _)| (state.is_shared(), atom)),
+            );
+        }
+        here.sort_unstable();
+        here.dedup();
+        for (is_shared, atom) in here {
+            let stands_for = |state: StateId, other: AtomId| {
+                (state.is_shared(), other) == (is_shared, atom)
+            };
+            let symbol = Symbol::Token(&stands_for);
+            if reach.step(machine, self.limits, symbol)?.is_dead() {
+                continue;
+            }
+            let atoms = self.atoms(is_shared);
+            let Some(&bound) = atoms.get(atom.0 as usize) else { continue };
+            if bound.negated {
+                for index in 0..self.vocabulary().n_tokens() {
+                    let token = TokenId::from_index(index);
+                    if self.is_match(bound, token) {
+                        allow(mask, token);
+                    }
+                }
+            } else {
+                allow(mask, bound.token);
+            }
+        }
+        Ok(())
+    }
+
+    /// Returns true if any atom may come next.
+    pub(crate) fn may_read_atom(
+        &self,
+        configuration: &Configuration,
+    ) -> Result<bool, AutomatonError> {
+        if self.own_atoms.is_empty() && self.shared_atoms.is_empty() {
+            return Ok(false);
+        }
+        let machine = self.machine();
+        let symbol = Symbol::Token(&|_, _| true);
+        let after = configuration.step(machine, self.limits, symbol)?;
+        Ok(!after.is_dead())
+    }
+
+    fn atoms(&self, is_shared: bool) -> &[BoundAtom] {
+        if is_shared { &self.shared_atoms } else { &self.own_atoms }
+    }
+
+    fn atom(&self, state: StateId, atom: AtomId) -> Option<BoundAtom> {
+        self.atoms(state.is_shared()).get(atom.0 as usize).copied()
+    }
+
+    /// Returns true if any atom of the grammar stands for `token`.
+    fn stands_for_atom(&self, token: TokenId) -> bool {
+        self.own_atoms
+            .iter()
+            .chain(&self.shared_atoms)
+            .any(|&bound| self.is_match(bound, token))
+    }
+
+    /// Returns true if and only if the atom stands for `token`. End tokens
+    /// are decided by acceptance alone, and what is no token is not matched.
+    fn is_match(&self, bound: BoundAtom, token: TokenId) -> bool {
+        let vocabulary = self.vocabulary();
+        (bound.token == token) != bound.negated
+            && !vocabulary.is_end(token)
+            && matches!(
+                vocabulary.kind(token),
+                TokenKind::Text | TokenKind::Special
+            )
+    }
+}
+
+impl fmt::Debug for CompiledGrammar {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("CompiledGrammar")
+            .field("automaton", &self.automaton)
+            .field("tokens", &self.tokens)
+            .finish_non_exhaustive()
+    }
+}
+
+/// Allows a token of the vocabulary, which is never past the mask's width.
+fn allow(mask: &mut TokenMask, token: TokenId) {
+    // The width of the logits covers every token of the vocabulary.
+    let _ = mask.allow(token);
+}
+
+fn bind_atom(
+    atom: &Atom,
+    vocabulary: &Vocabulary,
+) -> Result<BoundAtom, BindError> {
+    let negated = atom.negated;
+    let token = match &atom.token {
+        AtomToken::Id(id) => {
+            let token = TokenId(*id);
+            if token.index() >= vocabulary.n_tokens() {
+                return Err(BindError::NoSuchId {
+                    token,
+                    n_tokens: vocabulary.n_tokens(),
+                });
+            }
+            token
+        }
+        AtomToken::Text(text) => find_text(text, vocabulary)
+            .ok_or_else(|| BindError::NoSuchText { text: text.clone() })?,
+    };
+    Ok(BoundAtom { token, negated })
+}
+
+/// Returns the token with this spelling: a special one, else a text token.
+fn find_text(text: &str, vocabulary: &Vocabulary) -> Option<TokenId> {
+    vocabulary.id_of_special(text).or_else(|| {
+        vocabulary
+            .text_tokens()
+            .find(|(_, bytes)| *bytes == text.as_bytes())
+            .map(|(token, _)| token)
+    })
+}
+
+/// An error that occurs when a grammar and a vocabulary do not belong
+/// together.
+#[derive(Clone, Debug, Eq, PartialEq, thiserror::Error)]
+#[non_exhaustive]
+pub enum BindError {
+    /// The grammar names a token by an id that is none.
+    #[error(
+        "the grammar names token {}, and the vocabulary has {n_tokens} \
+         tokens; name a token of this vocabulary",
+        token.0
+    )]
+    NoSuchId {
+        /// The token.
+        token: TokenId,
+        /// How many tokens there are.
+        n_tokens: usize,
+    },
+    /// The grammar names a token by a spelling that is none.
+    #[error(
+        "the grammar names the token {text:?}, which the vocabulary does not \
+         have; write it as text, or name a token of this vocabulary"
+    )]
+    NoSuchText {
+        /// The spelling.
+        text: String,
+    },
+}

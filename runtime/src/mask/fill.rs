@@ -1,0 +1,514 @@
+//! The mask of a configuration, put together from walks.
+//!
+//! A walk's own tokens are or-ed into the mask. Where it leaves its frame,
+//! the frame below resumes, and its walk of what follows is looked up; that
+//! may leave again. Everything is on an explicit stack of jobs, since frames
+//! that can only end may lie arbitrarily deep.
+//!
+//! # Registers
+//!
+//! Walks ignore registers, so what they allow is at most too much. While the
+//! frame of a walk is known, its watch says which paths could be refused, and
+//! only these are followed, byte by byte; tokens beyond a refusal are then
+//! stepped exactly. A frame becomes unknown when what it remembers depends on
+//! the token itself (the key that the token ends); then all tokens that could
+//! meet a refusal are stepped exactly. They are few: a token would have to
+//! finish one key and begin another.
+
+use std::{rc::Rc, sync::Arc};
+
+use maskwright_grammar_core::{
+    automaton::{
+        AutomatonError, Configuration, Frame, Machine, Outcome, Stack,
+        StateId, Step, Watch,
+    },
+    util::FxHashSet,
+};
+
+use super::{
+    set::{contains, insert_all, remove},
+    trie::TrieRef,
+    walk::{Entry, Part, Walk, Walker},
+};
+
+/// From so many walks on, equal ones are looked for.
+const MANY_JOBS: usize = 12;
+
+/// Fills one mask.
+pub(crate) struct Filler<'a, 'b> {
+    machine: Machine<'a>,
+    walker: Walker<'a>,
+    blocks: &'b mut [usize],
+    /// Whether `blocks` holds what was there before, and counts as empty.
+    is_stale: bool,
+    jobs: Vec<Job>,
+    /// Tokens to be stepped exactly: the mask may be wrong to allow them.
+    checks: Vec<u32>,
+    n_jobs: usize,
+    n_scopes: u32,
+    seen: FxHashSet<(usize, usize, u32)>,
+}
+
+/// What is still to be done for a mask. The last one is done first.
+enum Job {
+    /// Takes everything of a walk.
+    Walk(Visit),
+    /// Takes the rest of a walk after its parts with exceptions.
+    Rest(Visit),
+    /// Takes back the tokens that a part is wrong about.
+    Clear { walk: Arc<Walk>, part: usize, keep: Vec<u32> },
+}
+
+/// A walk for a frame of which this much is known.
+#[derive(Clone)]
+struct Visit {
+    walk: Arc<Walk>,
+    /// The frame, unless its registers depend on the token.
+    frame: Option<Frame>,
+    below: Below,
+    /// Walks are only equal within the same scope of exceptions.
+    scope: u32,
+}
+
+/// The frames below.
+#[derive(Clone)]
+enum Below {
+    /// Those of the configuration.
+    Real(Stack),
+    /// One that was pushed within the token.
+    Pushed(Rc<Waiting>),
+}
+
+struct Waiting {
+    state: StateId,
+    frame: Option<Frame>,
+    below: Below,
+}
+
+impl Below {
+    fn is_bottom(&self) -> bool {
+        match self {
+            Below::Real(stack) => stack.edges().is_empty(),
+            Below::Pushed(_) => false,
+        }
+    }
+
+    fn identity(&self) -> usize {
+        match self {
+            Below::Real(stack) => stack.identity(),
+            Below::Pushed(waiting) => Rc::as_ptr(waiting) as usize,
+        }
+    }
+}
+
+impl<'a, 'b> Filler<'a, 'b> {
+    /// Creates a filler of `blocks`, whatever they hold.
+    pub(crate) fn new(
+        machine: Machine<'a>,
+        walker: Walker<'a>,
+        blocks: &'b mut [usize],
+    ) -> Filler<'a, 'b> {
+        Filler {
+            machine,
+            walker,
+            blocks,
+            is_stale: true,
+            jobs: Vec::new(),
+            checks: Vec::new(),
+            n_jobs: 0,
+            n_scopes: 0,
+            seen: FxHashSet::default(),
+        }
+    }
+
+    /// Allows what may follow in `configuration` and lies below `root`.
+    /// `is_viable` steps one token exactly.
+    pub(crate) fn fill(
+        mut self,
+        configuration: &Configuration,
+        root: &TrieRef,
+        mut is_viable: impl FnMut(u32) -> Result<bool, AutomatonError>,
+    ) -> Result<(), AutomatonError> {
+        for top in configuration.tops() {
+            let frame = top.frame.clone();
+            let state = frame.state;
+            let below = Below::Real(top.below.clone());
+            self.start(state, Some(frame), below, root, 0)?;
+            while let Some(job) = self.jobs.pop() {
+                self.run(job)?;
+            }
+        }
+        if self.is_stale {
+            self.blocks.fill(0);
+        }
+        self.checks.sort_unstable();
+        self.checks.dedup();
+        for token in self.checks {
+            if contains(self.blocks, token) && !is_viable(token)? {
+                remove(self.blocks, token);
+            }
+        }
+        Ok(())
+    }
+
+    /// Adds the walk of a frame at a place.
+    fn start(
+        &mut self,
+        state: StateId,
+        frame: Option<Frame>,
+        below: Below,
+        at: &TrieRef,
+        scope: u32,
+    ) -> Result<(), AutomatonError> {
+        let walk = self.walker.walk(state, at, below.is_bottom())?;
+        if !self.look(&walk, frame.as_ref(), &below, at)? {
+            return Ok(());
+        }
+        self.n_jobs += 1;
+        if self.n_jobs >= MANY_JOBS {
+            // The walk is held by its store and the stack by the
+            // configuration; what was pushed is not, and is told apart by
+            // being alive as long as the job. So only real ones are equal.
+            if let Below::Real(_) = below
+                && !walk.registers
+            {
+                let walk = Arc::as_ptr(&walk) as usize;
+                if !self.seen.insert((walk, below.identity(), scope)) {
+                    return Ok(());
+                }
+            }
+        }
+        self.jobs.push(Job::Walk(Visit { walk, frame, below, scope }));
+        Ok(())
+    }
+
+    /// Looks at the registers of a frame. Returns false if it is dead.
+    fn look(
+        &mut self,
+        walk: &Walk,
+        frame: Option<&Frame>,
+        below: &Below,
+        at: &TrieRef,
+    ) -> Result<bool, AutomatonError> {
+        if !walk.registers {
+            return Ok(true);
+        }
+        let Some(frame) = frame else {
+            if self.machine.owner(walk.state).may_watch(walk.state) {
+                self.checks.extend_from_slice(at.tokens());
+            }
+            return Ok(true);
+        };
+        match self.machine.owner(frame.state).watch(frame) {
+            Watch::Dead => return Ok(false),
+            Watch::Watching => self.scan(frame, below, at)?,
+            Watch::Clear => {}
+        }
+        Ok(true)
+    }
+
+    fn run(&mut self, job: Job) -> Result<(), AutomatonError> {
+        match job {
+            Job::Walk(visit) => self.visit(visit),
+            Job::Rest(visit) => self.rest(&visit),
+            Job::Clear { walk, part, keep } => {
+                for &token in &walk.parts[part].cleared {
+                    remove(self.blocks, token);
+                }
+                insert_all(self.blocks, &keep);
+                Ok(())
+            }
+        }
+    }
+
+    /// Does the parts with exceptions, then the rest.
+    fn visit(&mut self, visit: Visit) -> Result<(), AutomatonError> {
+        let walk = Arc::clone(&visit.walk);
+        // A walk has one part with exceptions at most: its own base.
+        let mut parts = walk.parts.iter().enumerate();
+        let Some((index, part)) =
+            parts.find(|(_, part)| !part.cleared.is_empty())
+        else {
+            return self.rest(&visit);
+        };
+        self.jobs.push(Job::Rest(visit.clone()));
+        let allowed = |token: &u32| contains(self.blocks, *token);
+        let keep = if self.is_stale {
+            Vec::new()
+        } else {
+            part.cleared.iter().copied().filter(allowed).collect()
+        };
+        let walk = Arc::clone(&visit.walk);
+        self.jobs.push(Job::Clear { walk, part: index, keep });
+        self.n_scopes += 1;
+        let scope = self.n_scopes;
+        self.part(part, &visit, scope)
+    }
+
+    fn rest(&mut self, visit: &Visit) -> Result<(), AutomatonError> {
+        let walk = &*visit.walk;
+        for set in [&walk.accepted]
+            .into_iter()
+            .chain(walk.sets.iter().map(|set| &**set))
+        {
+            if self.is_stale {
+                self.is_stale = false;
+                set.copy_into(self.blocks);
+            } else {
+                set.union_into(self.blocks);
+            }
+        }
+        self.checks.extend_from_slice(&walk.guarded);
+        for part in &walk.parts {
+            if part.cleared.is_empty() {
+                self.part(part, visit, visit.scope)?;
+            }
+        }
+        for (outcome, at) in &walk.exits {
+            self.leave(visit, *outcome, at)?;
+        }
+        Ok(())
+    }
+
+    /// Adds the walk of a part.
+    fn part(
+        &mut self,
+        part: &Part,
+        visit: &Visit,
+        scope: u32,
+    ) -> Result<(), AutomatonError> {
+        let walk = Arc::clone(&part.walk);
+        if part.resumes.is_empty() {
+            let visit = Visit { walk, scope, ..visit.clone() };
+            self.jobs.push(Job::Walk(visit));
+            return Ok(());
+        }
+        let mut frames = match (&part.entry, &visit.frame) {
+            (Some(entry), Some(frame)) => {
+                self.replay(frame, entry, part.resumes.len())?
+            }
+            _ => None,
+        };
+        let callee = frames.as_mut().and_then(Vec::pop);
+        let mut below = visit.below.clone();
+        for (index, resume) in part.resumes.iter().enumerate() {
+            let frame = match &frames {
+                Some(frames) => Some(frames[index].clone()),
+                None => blank_frame(resume.state, resume.registers),
+            };
+            let state = resume.state;
+            below = Below::Pushed(Rc::new(Waiting { state, frame, below }));
+        }
+        let frame = match (&part.entry, callee) {
+            (Some(entry), None) => {
+                self.checks.extend_from_slice(entry.at.tokens());
+                None
+            }
+            (Some(entry), Some(callee)) => {
+                if !self.look(&walk, Some(&callee), &below, &entry.at)? {
+                    return Ok(());
+                }
+                Some(callee)
+            }
+            (None, _) => blank_frame(walk.state, walk.registers),
+        };
+        self.jobs.push(Job::Walk(Visit { walk, frame, below, scope }));
+        Ok(())
+    }
+
+    /// Follows the bytes of an entry from a frame that is known. Returns the
+    /// waiting frames and the callee, unless there is a choice on the way or
+    /// a frame ends.
+    fn replay(
+        &self,
+        frame: &Frame,
+        entry: &Entry,
+        n_waiting: usize,
+    ) -> Result<Option<Vec<Frame>>, AutomatonError> {
+        let mut frames = vec![frame.clone()];
+        for &byte in &entry.path {
+            let Some(top) = frames.pop() else { return Ok(None) };
+            let row = self.machine.row(top.state)?;
+            if !row.is_deterministic() || !row.calls.is_empty() {
+                return Ok(None);
+            }
+            match row.step(byte) {
+                Some(Step::Stay(to)) => {
+                    let frame = self.machine.advance(&top, row, byte, to)?;
+                    frames.push(frame);
+                }
+                Some(Step::Call { resume, callee }) => {
+                    let caller =
+                        self.machine.advance(&top, row, byte, resume)?;
+                    let callee = self.machine.enter(&caller, callee)?;
+                    frames.extend([caller, callee]);
+                }
+                Some(Step::Return(_)) | None => return Ok(None),
+            }
+        }
+        Ok((frames.len() == n_waiting + 1).then_some(frames))
+    }
+
+    /// Ends the frame of a visit, and goes on with the frames below.
+    fn leave(
+        &mut self,
+        visit: &Visit,
+        outcome: Outcome,
+        at: &TrieRef,
+    ) -> Result<(), AutomatonError> {
+        match &visit.below {
+            Below::Real(stack) => {
+                if stack.has_bottom() {
+                    if self.is_stale {
+                        self.is_stale = false;
+                        self.blocks.fill(0);
+                    }
+                    insert_all(self.blocks, at.own_tokens());
+                }
+                for edge in stack.edges() {
+                    let caller = (edge.frame.state, Some(&edge.frame));
+                    let below = Below::Real(edge.below.clone());
+                    self.resume(visit, caller, &below, outcome, at)?;
+                }
+                Ok(())
+            }
+            Below::Pushed(waiting) => {
+                let caller = (waiting.state, waiting.frame.as_ref());
+                self.resume(visit, caller, &waiting.below, outcome, at)
+            }
+        }
+    }
+
+    fn resume(
+        &mut self,
+        visit: &Visit,
+        (state, caller): (StateId, Option<&Frame>),
+        below: &Below,
+        outcome: Outcome,
+        at: &TrieRef,
+    ) -> Result<(), AutomatonError> {
+        let depends = outcome.is_guarded() && visit.walk.registers;
+        if depends && visit.frame.is_none()
+            || outcome.is_guarded() && caller.is_none()
+        {
+            self.checks.extend_from_slice(at.tokens());
+        }
+        for to in self.machine.resume(state, outcome)? {
+            let needs =
+                outcome.is_guarded() || self.machine.row(to)?.registers;
+            let frame = match (caller, &visit.frame) {
+                _ if !needs => Some(Frame::new(to)),
+                (Some(caller), callee) if !depends => {
+                    let blank = Frame::new(visit.walk.state);
+                    let callee = callee.as_ref().unwrap_or(&blank);
+                    let owner = self.machine.owner(state);
+                    let Some(frame) =
+                        owner.leave(caller, callee, outcome, to)?
+                    else {
+                        continue;
+                    };
+                    Some(frame)
+                }
+                _ => None,
+            };
+            let to = frame.as_ref().map_or(to, |frame| frame.state);
+            self.start(to, frame, below.clone(), at, visit.scope)?;
+        }
+        Ok(())
+    }
+
+    /// Follows a frame along all paths on which registers may refuse, and
+    /// has what lies behind a refusal stepped exactly.
+    fn scan(
+        &mut self,
+        frame: &Frame,
+        below: &Below,
+        at: &TrieRef,
+    ) -> Result<(), AutomatonError> {
+        let trie = &at.trie;
+        let mut pending = vec![(frame.clone(), at.node)];
+        while let Some((frame, node)) = pending.pop() {
+            let row = self.machine.row(frame.state)?;
+            let ends = row.finish.is_some_and(Outcome::is_guarded);
+            if !row.calls.is_empty() || ends {
+                self.checks.extend_from_slice(trie.subtree_tokens(node));
+                continue;
+            }
+            let watched =
+                self.machine.owner(frame.state).watched_bytes(&frame);
+            for (child, info) in trie.children(node) {
+                let byte = info.byte;
+                let bit = watched[usize::from(byte >> 6)] >> (byte & 63) & 1;
+                if bit == 0 || !row.is_live(byte) {
+                    continue;
+                }
+                let next = match row.step(byte) {
+                    _ if !row.is_deterministic() => None,
+                    Some(Step::Stay(to)) => {
+                        Some(self.machine.advance(&frame, row, byte, to)?)
+                    }
+                    Some(Step::Return(outcome))
+                        if !self.is_refused(&frame, below, outcome)? =>
+                    {
+                        continue;
+                    }
+                    _ => None,
+                };
+                let watch = match &next {
+                    None => Watch::Dead,
+                    Some(next) => {
+                        let row = self.machine.row(next.state)?;
+                        self.machine.watch(next, row)
+                    }
+                };
+                match (watch, next) {
+                    (Watch::Watching, Some(next)) => {
+                        pending.push((next, child));
+                    }
+                    (Watch::Clear, _) => {}
+                    _ => {
+                        let tokens = trie.subtree_tokens(child);
+                        self.checks.extend_from_slice(tokens);
+                    }
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Returns true if any frame below may refuse the outcome.
+    fn is_refused(
+        &self,
+        frame: &Frame,
+        below: &Below,
+        outcome: Outcome,
+    ) -> Result<bool, AutomatonError> {
+        if !outcome.is_guarded() {
+            return Ok(false);
+        }
+        let refuses = |caller: &Frame| -> Result<bool, AutomatonError> {
+            let all = self.machine.resume(caller.state, outcome)?.len();
+            let left = self.machine.leave(caller, frame, outcome)?.len();
+            Ok(left < all)
+        };
+        match below {
+            Below::Real(stack) => {
+                for edge in stack.edges() {
+                    if refuses(&edge.frame)? {
+                        return Ok(true);
+                    }
+                }
+                Ok(false)
+            }
+            Below::Pushed(waiting) => match &waiting.frame {
+                Some(caller) => refuses(caller),
+                None => Ok(true),
+            },
+        }
+    }
+}
+
+/// Returns a frame in `state`, unless it would have registers.
+fn blank_frame(state: StateId, registers: bool) -> Option<Frame> {
+    (!registers).then(|| Frame::new(state))
+}

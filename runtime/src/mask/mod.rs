@@ -1,0 +1,30 @@
+//! Masks: which tokens of a vocabulary may come next.
+//!
+//! What sets these masks apart is that nothing in them is computed twice: a
+//! state's tokens are walked once, in a trie of the vocabulary, split into
+//! those that stay within the state's frame and those that leave it, and what
+//! leaves is composed with the frames below from walks that are memoised in
+//! turn. See [`TokenTrie`] for what is kept with a vocabulary and
+//! [`TokenMask`] for what comes out.
+
+mod fill;
+mod gap;
+mod index;
+mod looping;
+mod set;
+mod store;
+mod token_mask;
+mod trie;
+mod walk;
+mod window;
+
+pub(crate) use self::{
+    fill::Filler,
+    index::{SharedStore, lock},
+    store::WalkStore,
+    walk::Walker,
+};
+pub use self::{
+    index::TokenTrie,
+    token_mask::{MaskError, TokenMask},
+};

@@ -1,0 +1,496 @@
+//! Byte tries of tokens, flat and depth first.
+//!
+//! The nodes of a subtree are contiguous, and so are its tokens: skipping a
+//! subtree is one assignment, and accepting one is one slice. The same type
+//! serves for the vocabulary and for *merged* tries, the unions of several
+//! subtrees that a walk leaves its frame with.
+//!
+//! Every node knows which bytes occur below it, and from which states of the
+//! UTF-8 machine everything below it is well-formed. With that, a state that
+//! loops on itself takes whole subtrees without looking at them.
+
+use std::sync::{
+    Arc,
+    atomic::{AtomicU32, Ordering},
+};
+
+use maskwright_grammar_core::{automaton::HORIZON, util::FxHashMap};
+
+/// Below this size, a trie has no summaries: looking is as fast.
+const SUMMARY_SIZE: usize = 64;
+
+/// A byte trie with the tokens that end at each node.
+#[derive(Debug)]
+pub(crate) struct Trie {
+    /// Tells this trie from every other one of the process.
+    id: u32,
+    /// Whether walks over this trie may be kept for all grammars.
+    public: bool,
+    nodes: Box<[TrieNode]>,
+    /// The tokens of all nodes, in the order of the nodes.
+    tokens: Box<[u32]>,
+    /// What `TrieNode::below` points to; empty without summaries.
+    sets: Box<[ByteSet]>,
+    /// The child of the root on each byte, if this is a large trie.
+    roots: Option<Box<[u32; 256]>>,
+}
+
+/// A node. A last one beyond the trie ends the tokens of the one before.
+#[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
+pub(crate) struct TrieNode {
+    /// The index after this node's subtree.
+    pub(crate) end: u32,
+    /// The index of the first token of this node.
+    pub(crate) tokens: u32,
+    /// Which bytes occur below.
+    below: u32,
+    /// The byte that leads to this node.
+    pub(crate) byte: u8,
+    /// The states of [`utf8_step`] from which all that is below goes on.
+    utf8: u8,
+}
+
+/// A set of bytes: each of the ASCII ones, and whether there are others.
+#[derive(Clone, Copy, Debug, Default, Eq, Hash, PartialEq)]
+pub(crate) struct ByteSet {
+    pub(crate) ascii: u128,
+    pub(crate) other: bool,
+}
+
+/// The tokens at a node and the forest of its children.
+#[derive(Clone, Debug)]
+pub(crate) struct TrieRef {
+    pub(crate) trie: Arc<Trie>,
+    pub(crate) node: u32,
+}
+
+impl TrieRef {
+    pub(crate) fn root(trie: &Arc<Trie>) -> TrieRef {
+        TrieRef { trie: Arc::clone(trie), node: 0 }
+    }
+
+    /// Returns the tokens that end at the node itself.
+    pub(crate) fn own_tokens(&self) -> &[u32] {
+        self.trie.own_tokens(self.node)
+    }
+
+    /// Returns all tokens at the node and below.
+    pub(crate) fn tokens(&self) -> &[u32] {
+        self.trie.subtree_tokens(self.node)
+    }
+
+    /// Returns the number of nodes.
+    pub(crate) fn size(&self) -> u32 {
+        self.trie.size(self.node)
+    }
+}
+
+impl Trie {
+    /// Builds a trie of `tokens`, and returns beside it the tokens that are
+    /// longer than [`HORIZON`].
+    pub(crate) fn new<'a>(
+        tokens: impl Iterator<Item = (u32, &'a [u8])>,
+    ) -> (Trie, Vec<u32>) {
+        let (mut short, mut long) = (Vec::new(), Vec::new());
+        for (token, bytes) in tokens {
+            if bytes.is_empty() {
+                continue;
+            }
+            if bytes.len() > HORIZON as usize {
+                long.push(token);
+            } else {
+                short.push((bytes, token));
+            }
+        }
+        short.sort_unstable();
+        let mut builder =
+            TrieBuilder { public: true, ..TrieBuilder::default() };
+        let mut path: Vec<u8> = Vec::new();
+        builder.open(0);
+        for (bytes, token) in short {
+            let common =
+                path.iter().zip(bytes).take_while(|(a, b)| a == b).count();
+            for _ in common..path.len() {
+                builder.close();
+            }
+            path.truncate(common);
+            for &byte in &bytes[common..] {
+                builder.open(byte);
+                path.push(byte);
+            }
+            builder.tokens.push(token);
+        }
+        for _ in 0..=path.len() {
+            builder.close();
+        }
+        (builder.build(), long)
+    }
+
+    /// Builds the union of several subtrees.
+    pub(crate) fn merge(sources: &[TrieRef], public: bool) -> Trie {
+        let mut builder = TrieBuilder { public, ..TrieBuilder::default() };
+        let mut group: Vec<(&Trie, u32)> = sources
+            .iter()
+            .map(|source| (&*source.trie, source.node))
+            .collect();
+        builder.merge(&mut group, 0, 0);
+        builder.build()
+    }
+
+    pub(crate) fn id(&self) -> u32 {
+        self.id
+    }
+
+    pub(crate) fn is_public(&self) -> bool {
+        self.public
+    }
+
+    pub(crate) fn node(&self, node: u32) -> &TrieNode {
+        &self.nodes[node as usize]
+    }
+
+    pub(crate) fn size(&self, node: u32) -> u32 {
+        self.node(node).end - node
+    }
+
+    pub(crate) fn own_tokens(&self, node: u32) -> &[u32] {
+        let start = self.node(node).tokens as usize;
+        &self.tokens[start..self.node(node + 1).tokens as usize]
+    }
+
+    pub(crate) fn subtree_tokens(&self, node: u32) -> &[u32] {
+        let node = self.node(node);
+        let end = self.node(node.end).tokens as usize;
+        &self.tokens[node.tokens as usize..end]
+    }
+
+    /// Returns the tokens of a range.
+    pub(crate) fn tokens(&self, from: u32, to: u32) -> &[u32] {
+        &self.tokens[from as usize..to as usize]
+    }
+
+    /// Returns the children of `node`, in the order of their bytes.
+    pub(crate) fn children(&self, node: u32) -> Children<'_> {
+        Children {
+            nodes: &self.nodes,
+            next: node + 1,
+            end: self.node(node).end,
+        }
+    }
+
+    /// Returns the child of `node` on `byte`.
+    pub(crate) fn child(&self, node: u32, byte: u8) -> Option<u32> {
+        if let (0, Some(roots)) = (node, &self.roots) {
+            let child = roots[usize::from(byte)];
+            return (child != 0).then_some(child);
+        }
+        self.children(node)
+            .take_while(|(_, node)| node.byte <= byte)
+            .find(|(_, node)| node.byte == byte)
+            .map(|(child, _)| child)
+    }
+
+    /// Returns true if `child` finds children without going through all.
+    pub(crate) fn is_indexed(&self, node: u32) -> bool {
+        node == 0 && self.roots.is_some()
+    }
+
+    /// Returns the bytes that occur below `node`, if that is known.
+    pub(crate) fn bytes_below(&self, node: u32) -> Option<ByteSet> {
+        self.sets.get(self.node(node).below as usize).copied()
+    }
+
+    /// Returns true if everything below `node` is well-formed UTF-8, if need
+    /// be cut off at the end, when `node` is at the start of a character.
+    pub(crate) fn is_utf8_below(&self, node: u32) -> bool {
+        self.node(node).utf8 & 1 != 0
+    }
+
+    /// Returns the bytes that lead from `from` to `node` below it.
+    pub(crate) fn path(&self, from: u32, node: u32) -> Vec<u8> {
+        let mut path = Vec::new();
+        let mut at = from;
+        while at != node {
+            let next = self
+                .children(at)
+                .find(|(child, info)| (*child..info.end).contains(&node));
+            let Some((child, info)) = next else { break };
+            path.push(info.byte);
+            at = child;
+        }
+        path
+    }
+
+    /// Returns about how many bytes of memory this trie holds.
+    pub(crate) fn memory(&self) -> usize {
+        size_of_val(&*self.nodes)
+            + size_of_val(&*self.tokens)
+            + size_of_val(&*self.sets)
+    }
+
+    /// Returns true if both hold the same tokens at the same places.
+    pub(crate) fn is_equal(&self, other: &Trie) -> bool {
+        self.nodes == other.nodes && self.tokens == other.tokens
+    }
+
+    /// Returns a hash that equal tries share.
+    pub(crate) fn content_hash(&self) -> u64 {
+        use std::hash::{Hash, Hasher};
+        let mut hasher = rustc_hash::FxHasher::default();
+        for node in &self.nodes {
+            (node.end, node.byte).hash(&mut hasher);
+        }
+        self.tokens.hash(&mut hasher);
+        hasher.finish()
+    }
+}
+
+/// The children of a node.
+#[derive(Debug)]
+pub(crate) struct Children<'a> {
+    nodes: &'a [TrieNode],
+    next: u32,
+    end: u32,
+}
+
+impl<'a> Iterator for Children<'a> {
+    type Item = (u32, &'a TrieNode);
+
+    fn next(&mut self) -> Option<(u32, &'a TrieNode)> {
+        if self.next >= self.end {
+            return None;
+        }
+        let child = self.next;
+        let node = &self.nodes[child as usize];
+        self.next = node.end;
+        Some((child, node))
+    }
+}
+
+/// Nodes and tokens, appended depth first.
+#[derive(Default)]
+struct TrieBuilder {
+    nodes: Vec<TrieNode>,
+    tokens: Vec<u32>,
+    /// The nodes whose subtrees are not complete yet.
+    open: Vec<usize>,
+    public: bool,
+}
+
+impl TrieBuilder {
+    fn open(&mut self, byte: u8) {
+        self.open.push(self.nodes.len());
+        let tokens = index(self.tokens.len());
+        self.nodes.push(TrieNode { end: 0, tokens, below: 0, byte, utf8: 0 });
+    }
+
+    fn close(&mut self) {
+        if let Some(node) = self.open.pop() {
+            self.nodes[node].end = index(self.nodes.len());
+        }
+    }
+
+    /// Appends the union of `group[from..]`, which lies under `byte`.
+    ///
+    /// Recursion is as deep as a token is long, which [`HORIZON`] bounds.
+    fn merge<'a>(
+        &mut self,
+        group: &mut Vec<(&'a Trie, u32)>,
+        from: usize,
+        byte: u8,
+    ) {
+        self.open(byte);
+        let to = group.len();
+        for &(trie, node) in &group[from..] {
+            self.tokens.extend_from_slice(trie.own_tokens(node));
+        }
+        let first = self.nodes.last().map_or(0, |node| node.tokens as usize);
+        self.tokens[first..].sort_unstable();
+        let mut children = Vec::new();
+        for &(trie, node) in &group[from..] {
+            children.extend(
+                trie.children(node)
+                    .map(|(child, info)| (info.byte, trie, child)),
+            );
+        }
+        children.sort_by_key(|&(byte, _, _)| byte);
+        for run in children.chunk_by(|a, b| a.0 == b.0) {
+            group.truncate(to);
+            group.extend(run.iter().map(|&(_, trie, node)| (trie, node)));
+            self.merge(group, to, run[0].0);
+        }
+        group.truncate(to);
+        self.close();
+    }
+
+    fn build(mut self) -> Trie {
+        static NEXT_ID: AtomicU32 = AtomicU32::new(0);
+        let size = self.nodes.len();
+        self.open(0);
+        self.close();
+        let mut trie = Trie {
+            id: NEXT_ID.fetch_add(1, Ordering::Relaxed),
+            public: self.public,
+            nodes: self.nodes.into(),
+            tokens: self.tokens.into(),
+            sets: Box::default(),
+            roots: None,
+        };
+        if size >= SUMMARY_SIZE {
+            trie.summarise();
+        }
+        trie
+    }
+}
+
+impl Trie {
+    /// Fills in what is known of each node's subtree, from the last node to
+    /// the first, so that children come before their parents.
+    fn summarise(&mut self) {
+        let mut ids: FxHashMap<ByteSet, u32> = FxHashMap::default();
+        let mut sets: Vec<ByteSet> = Vec::new();
+        for node in (0..index(self.nodes.len() - 1)).rev() {
+            let mut set = ByteSet::default();
+            let mut utf8 = u8::MAX;
+            for (_, child) in self.children(node) {
+                let below = sets[child.below as usize];
+                set.ascii |= below.ascii;
+                set.other |= below.other;
+                set.insert(child.byte);
+                for state in 0..UTF8_STATES {
+                    let goes_on = utf8_step(state, child.byte)
+                        .is_some_and(|next| child.utf8 >> next & 1 != 0);
+                    utf8 &= !(u8::from(!goes_on) << state);
+                }
+            }
+            let below = *ids.entry(set).or_insert_with(|| {
+                sets.push(set);
+                index(sets.len() - 1)
+            });
+            let node = &mut self.nodes[node as usize];
+            node.below = below;
+            node.utf8 = utf8;
+        }
+        self.sets = sets.into();
+        let mut roots = Box::new([0; 256]);
+        for (child, node) in self.children(0) {
+            roots[usize::from(node.byte)] = child;
+        }
+        self.roots = Some(roots);
+    }
+}
+
+impl ByteSet {
+    fn insert(&mut self, byte: u8) {
+        if byte < 0x80 {
+            self.ascii |= 1 << byte;
+        } else {
+            self.other = true;
+        }
+    }
+}
+
+/// How many states [`utf8_step`] has. State 0 is between characters.
+pub(crate) const UTF8_STATES: u8 = 8;
+
+/// The UTF-8 machine: 0 between characters, 1 to 3 with that many
+/// continuation bytes to come, 4 after `E0`, 5 after `ED`, 6 after `F0`, 7
+/// after `F4`.
+pub(crate) fn utf8_step(state: u8, byte: u8) -> Option<u8> {
+    match (state, byte) {
+        (0, 0..=0x7f) | (1, 0x80..=0xbf) => Some(0),
+        (0, 0xc2..=0xdf) | (2, 0x80..=0xbf) => Some(1),
+        (4, 0xa0..=0xbf) | (5, 0x80..=0x9f) => Some(1),
+        (0, 0xe0) => Some(4),
+        (0, 0xed) => Some(5),
+        (0, 0xe1..=0xef) | (3, 0x80..=0xbf) => Some(2),
+        (6, 0x90..=0xbf) | (7, 0x80..=0x8f) => Some(2),
+        (0, 0xf0) => Some(6),
+        (0, 0xf4) => Some(7),
+        (0, 0xf1..=0xf3) => Some(3),
+        _ => None,
+    }
+}
+
+/// Vocabularies have fewer than 2^24 bytes in all in practice, and fewer than
+/// 2^32 by the vocabulary's own check.
+fn index(len: usize) -> u32 {
+    u32::try_from(len).expect("a vocabulary has fewer than 2^32 bytes")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn trie(tokens: &[&str]) -> Arc<Trie> {
+        let tokens = (0..).zip(tokens.iter().map(|token| token.as_bytes()));
+        Arc::new(Trie::new(tokens).0)
+    }
+
+    /// Every token with its path.
+    fn spelled(at: &TrieRef) -> Vec<(String, u32)> {
+        let mut all = Vec::new();
+        for node in at.node..at.trie.node(at.node).end {
+            let path = at.trie.path(at.node, node);
+            let path = String::from_utf8(path).expect("text");
+            for &token in at.trie.own_tokens(node) {
+                all.push((path.clone(), token));
+            }
+        }
+        all
+    }
+
+    fn pairs(list: &[(&str, u32)]) -> Vec<(String, u32)> {
+        list.iter().map(|&(text, token)| (text.to_owned(), token)).collect()
+    }
+
+    #[test]
+    fn a_trie_spells_its_tokens() {
+        let trie = trie(&["b", "ab", "", "a", "ab", "abc"]);
+        assert_eq!(
+            spelled(&TrieRef::root(&trie)),
+            pairs(&[("a", 3), ("ab", 1), ("ab", 4), ("abc", 5), ("b", 0)]),
+        );
+        let a = trie.child(0, b'a').expect("a child");
+        assert_eq!(trie.subtree_tokens(a), [3, 1, 4, 5]);
+        assert_eq!(trie.child(0, b'c'), None);
+    }
+
+    #[test]
+    fn a_merged_trie_is_the_union() {
+        let trie = trie(&["xa", "ya", "yab", "x", "zq"]);
+        let at = |byte| TrieRef {
+            trie: Arc::clone(&trie),
+            node: trie.child(0, byte).expect("a child"),
+        };
+        let merged = Arc::new(Trie::merge(&[at(b'x'), at(b'y')], true));
+        assert_eq!(
+            spelled(&TrieRef::root(&merged)),
+            pairs(&[("", 3), ("a", 0), ("a", 1), ("ab", 2)]),
+        );
+    }
+
+    #[test]
+    fn long_tokens_are_set_aside() {
+        let long = "x".repeat(HORIZON as usize + 1);
+        let tokens = [(0, long.as_bytes()), (1, &long.as_bytes()[1..])];
+        let (trie, long) = Trie::new(tokens.into_iter());
+        assert_eq!((trie.subtree_tokens(0), &*long), (&[1][..], &[0][..]));
+    }
+
+    #[test]
+    fn summaries_say_what_is_below() {
+        let many: Vec<String> =
+            ('a'..='z').map(|c| format!("{c}\u{e9}{c}\u{20ac}")).collect();
+        let mut many: Vec<&[u8]> =
+            many.iter().map(|token| token.as_bytes()).collect();
+        many.push(b"0\xff");
+        let trie = Trie::new((0..).zip(many)).0;
+        let a = trie.child(0, b'a').expect("a child");
+        let zero = trie.child(0, b'0').expect("a child");
+        assert!(trie.is_utf8_below(a));
+        assert!(!trie.is_utf8_below(zero));
+        let below = trie.bytes_below(a).expect("a large trie");
+        assert_eq!((below.ascii, below.other), (1 << b'a', true));
+    }
+}

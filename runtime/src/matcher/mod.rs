@@ -1,0 +1,368 @@
+//! The state of one sequence.
+//!
+//! A [`Matcher`] reads tokens and says which may come next. It is small and
+//! cheap to fork: all that is large lies behind the grammar's `Arc`. Its
+//! history is kept whole, a reference count a token, so that any number of
+//! tokens can be taken back.
+//!
+//! A call that fails leaves the matcher as it was.
+//!
+//! # Example
+//!
+//! ```no_run
+//! # use std::sync::Arc;
+//! # use maskwright::{compiled::CompiledGrammar, matcher::Matcher};
+//! # fn next(grammar: Arc<CompiledGrammar>)
+//! # -> Result<(), Box<dyn std::error::Error>> {
+//! let mut matcher = Matcher::new(grammar)?;
+//! while !matcher.is_terminated() {
+//!     let mask = matcher.mask()?;
+//!     let token = mask.tokens().next().expect("a grammar is never stuck");
+//!     matcher.accept(token)?;
+//! }
+//! # Ok(())
+//! # }
+//! ```
+
+mod error;
+#[cfg(test)]
+mod tests;
+
+use std::{fmt, sync::Arc};
+
+use maskwright_grammar_core::automaton::{Configuration, Symbol};
+
+pub use self::error::MatcherError;
+use crate::{
+    compiled::CompiledGrammar,
+    mask::TokenMask,
+    vocabulary::{TokenId, TokenKind},
+};
+
+/// How many bytes [`Matcher::forced_bytes`] returns at most: a grammar may
+/// force a text without end.
+pub const MAX_FORCED_BYTES: usize = 1024;
+
+/// The state of one sequence.
+#[derive(Clone)]
+pub struct Matcher {
+    grammar: Arc<CompiledGrammar>,
+    state: State,
+    /// The states before each step, oldest first.
+    history: Vec<State>,
+    mask: TokenMask,
+}
+
+#[derive(Clone, Debug)]
+struct State {
+    configuration: Configuration,
+    terminated: bool,
+}
+
+impl Matcher {
+    /// Creates a matcher that has read nothing.
+    ///
+    /// # Errors
+    ///
+    /// Fails when the grammar cannot build its first state.
+    pub fn new(
+        grammar: Arc<CompiledGrammar>,
+    ) -> Result<Matcher, MatcherError> {
+        let configuration = grammar.start()?;
+        let mask = TokenMask::none(grammar.vocabulary().n_logits());
+        let state = State { configuration, terminated: false };
+        Ok(Matcher { grammar, state, history: Vec::new(), mask })
+    }
+
+    /// Returns the grammar.
+    pub fn grammar(&self) -> &Arc<CompiledGrammar> {
+        &self.grammar
+    }
+
+    /// Returns the tokens that may come next.
+    ///
+    /// # Errors
+    ///
+    /// Fails when an end token was accepted already, or a limit of the
+    /// grammar is met.
+    pub fn mask(&mut self) -> Result<&TokenMask, MatcherError> {
+        self.check_unfinished()?;
+        self.grammar.fill(&self.state.configuration, &mut self.mask)?;
+        Ok(&self.mask)
+    }
+
+    /// Writes the words of the mask to `words`, and returns whether anything
+    /// is forbidden.
+    ///
+    /// # Errors
+    ///
+    /// Fails as [`Matcher::mask`] does, and when `words` is not exactly as
+    /// wide as the logits.
+    pub fn mask_into(
+        &mut self,
+        words: &mut [u32],
+    ) -> Result<bool, MatcherError> {
+        self.mask()?;
+        self.mask.copy_into(words)?;
+        Ok(self.mask.bits().zeroes().next().is_some())
+    }
+
+    /// Reads `token`.
+    ///
+    /// # Errors
+    ///
+    /// Fails when the token may not come next or is not in the vocabulary,
+    /// when an end token was accepted already, and when a limit of the
+    /// grammar is met.
+    pub fn accept(&mut self, token: TokenId) -> Result<(), MatcherError> {
+        let next = self.after(token)?.ok_or_else(|| self.refusal(token))?;
+        self.history.push(std::mem::replace(&mut self.state, next));
+        Ok(())
+    }
+
+    /// Reads as many of `tokens` as may come next, and returns how many those
+    /// are.
+    ///
+    /// # Errors
+    ///
+    /// Fails when a token is not in the vocabulary, or a limit of the grammar
+    /// is met. Nothing is read then.
+    pub fn try_accept(
+        &mut self,
+        tokens: &[TokenId],
+    ) -> Result<usize, MatcherError> {
+        for (n_read, &token) in tokens.iter().enumerate() {
+            if self.state.terminated {
+                return Ok(n_read);
+            }
+            match self.after(token) {
+                Ok(Some(next)) => {
+                    let before = std::mem::replace(&mut self.state, next);
+                    self.history.push(before);
+                }
+                Ok(None) => return Ok(n_read),
+                Err(error) => {
+                    self.rollback(n_read)?;
+                    return Err(error);
+                }
+            }
+        }
+        Ok(tokens.len())
+    }
+
+    /// Reads `bytes`, all of them or none. That is one step for
+    /// [`Matcher::rollback`].
+    ///
+    /// # Errors
+    ///
+    /// Fails when a byte may not come next, when an end token was accepted
+    /// already, and when a limit of the grammar is met.
+    pub fn accept_bytes(&mut self, bytes: &[u8]) -> Result<(), MatcherError> {
+        self.check_unfinished()?;
+        let machine = self.grammar.machine();
+        let limits = self.grammar.limits();
+        let mut configuration = self.state.configuration.clone();
+        for (offset, &byte) in bytes.iter().enumerate() {
+            let symbol = Symbol::Byte(byte);
+            let next = configuration.step(machine, limits, symbol)?;
+            if next.is_dead() {
+                return Err(MatcherError::ByteRefused {
+                    byte,
+                    offset,
+                    place: configuration.describe(machine),
+                });
+            }
+            configuration = next;
+        }
+        let next = State { configuration, terminated: false };
+        self.history.push(std::mem::replace(&mut self.state, next));
+        Ok(())
+    }
+
+    /// Takes back the last `n_steps` steps: tokens, and calls of
+    /// [`Matcher::accept_bytes`].
+    ///
+    /// # Errors
+    ///
+    /// Fails when there were fewer steps.
+    pub fn rollback(&mut self, n_steps: usize) -> Result<(), MatcherError> {
+        if n_steps == 0 {
+            return Ok(());
+        }
+        let Some(keep) = self.history.len().checked_sub(n_steps) else {
+            return Err(MatcherError::Rollback {
+                n_steps,
+                n_read: self.history.len(),
+            });
+        };
+        self.history.truncate(keep + 1);
+        if let Some(state) = self.history.pop() {
+            self.state = state;
+        }
+        Ok(())
+    }
+
+    /// Returns how many steps can be taken back.
+    pub fn n_steps(&self) -> usize {
+        self.history.len()
+    }
+
+    /// Returns a matcher that goes on from here on its own.
+    #[must_use]
+    pub fn fork(&self) -> Matcher {
+        self.clone()
+    }
+
+    /// Goes back to the start, and forgets everything that was read.
+    ///
+    /// # Errors
+    ///
+    /// Fails when the grammar cannot build its first state.
+    pub fn reset(&mut self) -> Result<(), MatcherError> {
+        let configuration = self.grammar.start()?;
+        self.state = State { configuration, terminated: false };
+        self.history.clear();
+        Ok(())
+    }
+
+    /// Returns true if and only if the text may end here.
+    ///
+    /// # Errors
+    ///
+    /// Fails when a limit of the grammar is met.
+    pub fn is_accepting(&self) -> Result<bool, MatcherError> {
+        let machine = self.grammar.machine();
+        let limits = self.grammar.limits();
+        Ok(self.state.configuration.is_accepting(machine, limits)?)
+    }
+
+    /// Returns true if and only if an end token was accepted.
+    pub fn is_terminated(&self) -> bool {
+        self.state.terminated
+    }
+
+    /// Returns true if and only if `token` may come next.
+    ///
+    /// # Errors
+    ///
+    /// Fails when the token is not in the vocabulary, or a limit of the
+    /// grammar is met.
+    pub fn is_token_allowed(
+        &self,
+        token: TokenId,
+    ) -> Result<bool, MatcherError> {
+        Ok(self.after(token)?.is_some())
+    }
+
+    /// Returns the bytes that must come next: as long as there is one byte
+    /// that may, and the text may not end. At most [`MAX_FORCED_BYTES`].
+    ///
+    /// They are bytes, not tokens: a model would not necessarily split them
+    /// where they begin and end.
+    ///
+    /// # Errors
+    ///
+    /// Fails when a limit of the grammar is met.
+    pub fn forced_bytes(&self) -> Result<Vec<u8>, MatcherError> {
+        let mut forced = Vec::new();
+        if self.state.terminated {
+            return Ok(forced);
+        }
+        let machine = self.grammar.machine();
+        let limits = self.grammar.limits();
+        let mut configuration = self.state.configuration.clone();
+        while forced.len() < MAX_FORCED_BYTES {
+            if self.grammar.may_read_atom(&configuration)? {
+                break;
+            }
+            let Some(byte) = configuration.forced_byte(machine, limits)?
+            else {
+                break;
+            };
+            let symbol = Symbol::Byte(byte);
+            configuration = configuration.step(machine, limits, symbol)?;
+            forced.push(byte);
+        }
+        Ok(forced)
+    }
+
+    /// Returns the mask as brute force has it: every token of the vocabulary
+    /// is stepped on its own.
+    ///
+    /// This is the definition of a mask, and thousands of times slower than
+    /// [`Matcher::mask`], which must always agree.
+    ///
+    /// # Errors
+    ///
+    /// Fails as [`Matcher::mask`] does.
+    pub fn brute_force_mask(&self) -> Result<TokenMask, MatcherError> {
+        self.check_unfinished()?;
+        let mut mask = TokenMask::none(self.mask.len());
+        for index in 0..self.grammar.vocabulary().n_tokens() {
+            let token = TokenId::from_index(index);
+            if self.is_token_allowed(token)? {
+                mask.allow(token)?;
+            }
+        }
+        Ok(mask)
+    }
+
+    /// Describes for people what is being read.
+    pub fn describe(&self) -> String {
+        self.state.configuration.describe(self.grammar.machine())
+    }
+
+    /// Returns the state after `token`, or none if it may not come next.
+    fn after(&self, token: TokenId) -> Result<Option<State>, MatcherError> {
+        self.check_unfinished()?;
+        let vocabulary = self.grammar.vocabulary();
+        if token.index() >= vocabulary.n_tokens() {
+            return Err(MatcherError::TokenOutOfRange {
+                token,
+                n_tokens: vocabulary.n_tokens(),
+            });
+        }
+        let before = &self.state.configuration;
+        if vocabulary.is_end(token) {
+            let configuration = before.clone();
+            let state = State { configuration, terminated: true };
+            return Ok(self.is_accepting()?.then_some(state));
+        }
+        let configuration = self.grammar.after(before, token)?;
+        let state = State { configuration, terminated: false };
+        Ok((!state.configuration.is_dead()).then_some(state))
+    }
+
+    fn check_unfinished(&self) -> Result<(), MatcherError> {
+        if self.state.terminated {
+            return Err(MatcherError::Finished);
+        }
+        Ok(())
+    }
+
+    /// Says why `token` may not come next.
+    fn refusal(&self, token: TokenId) -> MatcherError {
+        let vocabulary = self.grammar.vocabulary();
+        let place = self.describe();
+        let text = vocabulary.text(token).into_owned();
+        if vocabulary.is_end(token) {
+            return MatcherError::NotAccepting { token, place };
+        }
+        match vocabulary.kind(token) {
+            TokenKind::Text => {
+                MatcherError::TokenRefused { token, text, place }
+            }
+            _ => MatcherError::NotText { token, text },
+        }
+    }
+}
+
+impl fmt::Debug for Matcher {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Matcher")
+            .field("n_steps", &self.history.len())
+            .field("terminated", &self.state.terminated)
+            .field("place", &self.describe())
+            .finish_non_exhaustive()
+    }
+}
