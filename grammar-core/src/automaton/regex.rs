@@ -5,12 +5,11 @@
 //!
 //! # Counts
 //!
-//! A pattern that is nothing but one class with a count (`[a-z]{3,90000}`)
-//! keeps the count in the frame's register, so that a text of any length
-//! needs no more states than a token of [`HORIZON`] bytes can tell apart.
-//! Where such a count ends a longer pattern, each position is a state, but
-//! one whose mask is cut from that of the class without a count
-//! ([`Hint::Window`]).
+//! A pattern that ends in one class with a large count (`id-[a-z]{3,90000}`)
+//! keeps that count in the frame's registers, so that a text of any length
+//! needs no more states than a token of [`HORIZON`] bytes can tell apart, and
+//! masks are cut from that of the class without a count ([`Hint::Window`]).
+//! A count that something follows is left to states, one a position.
 
 use std::sync::{Mutex, PoisonError};
 
@@ -58,15 +57,39 @@ enum Key {
     Base { base: u32, at: Utf8State },
     /// The same, with the numbers of characters that are still to be read:
     /// at least, and at most. Far bounds are clamped.
-    Counted { at: Utf8State, least: u32, most: u32 },
+    Counted { base: u32, at: Utf8State, least: u32, most: u32 },
 }
 
 /// One class with a count.
-#[derive(Clone, Debug)]
+#[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
 struct Window {
-    class: CharSet,
+    /// The number of the language of the class without a count.
+    base: u32,
     least: u32,
     most: u32,
+}
+
+impl Window {
+    /// The bounds after some more characters.
+    fn after(self, n_read: u32) -> Window {
+        let most = match self.most {
+            u32::MAX => u32::MAX,
+            most => most.saturating_sub(n_read),
+        };
+        Window { least: self.least.saturating_sub(n_read), most, ..self }
+    }
+
+    /// The bounds as a state sees them: what is further than a token can
+    /// reach is all alike.
+    fn key(self, at: Utf8State) -> Key {
+        let far = HORIZON + 1;
+        let most = match self.most {
+            u32::MAX => u32::MAX,
+            most => most.min(far),
+        };
+        let Window { base, least, .. } = self;
+        Key::Counted { base, at, least: least.min(far), most }
+    }
 }
 
 /// A regular language as a machine of one frame.
@@ -86,8 +109,10 @@ struct Window {
 #[derive(Debug)]
 pub struct RegexMachine {
     language: Language,
-    /// Set if the whole pattern is one class with a count.
-    window: Option<Window>,
+    /// Whether frames have registers: how many characters of a window were
+    /// read, and one more than the number of the window.
+    registers: bool,
+    windows: Mutex<Vec<Window>>,
     /// The languages of classes without a count, which masks are cut from.
     bases: boxcar::Vec<Language>,
     base_ids: Mutex<Vec<(CharSet, u32)>>,
@@ -140,41 +165,25 @@ impl RegexMachine {
         if language.is_dead(language.start()) == Answer::Yes {
             return Err(RegexMachineError::MatchesNothing);
         }
-        let start = language.start();
-        let mut machine = RegexMachine {
-            window: window(&language, start),
+        let start = Key::Whole(Utf8State::At(language.start()));
+        // Each character has up to three states inside it, and a mask looks
+        // a token ahead.
+        let table = StateTable::new(limits.max_states().saturating_mul(64));
+        let start = table.intern(start).map_err(|_| too_few_states(limits))?;
+        Ok(RegexMachine {
+            registers: language.counts_classes(MIN_WINDOW),
             language,
+            windows: Mutex::default(),
             bases: boxcar::Vec::new(),
             base_ids: Mutex::default(),
-            // Each character has up to three states inside it, and a mask
-            // looks a token ahead.
-            table: StateTable::new(limits.max_states().saturating_mul(64)),
-            start: StateId(0),
-        };
-        let key = match machine.window.clone() {
-            Some(window) => {
-                let base = machine.base(&window.class)?;
-                let at = machine.bases[base as usize].start();
-                machine.counted(Utf8State::At(at), window.least, window.most)
-            }
-            None => Key::Whole(Utf8State::At(start)),
-        };
-        machine.start =
-            machine.table.intern(key).map_err(|_| too_few_states(limits))?;
-        Ok(machine)
+            table,
+            start,
+        })
     }
 
     /// The language that is read.
     pub fn language(&self) -> &Language {
         &self.language
-    }
-
-    fn counted(&self, at: Utf8State, least: u32, most: u32) -> Key {
-        let far = HORIZON + 1;
-        let unbounded =
-            self.window.as_ref().map(|window| window.most) == Some(u32::MAX);
-        let most = if unbounded { u32::MAX } else { most.min(far) };
-        Key::Counted { at, least: least.min(far), most }
     }
 
     /// Returns the number of the language of `class` without a count.
@@ -195,8 +204,8 @@ impl RegexMachine {
         match key {
             Key::Whole(at) => self.build_whole(at),
             Key::Base { base, at } => self.build_base(base, at),
-            Key::Counted { at, least, most } => {
-                self.build_counted(at, least, most)
+            Key::Counted { base, at, least, most } => {
+                self.build_counted(Window { base, least, most }, at)
             }
         }
     }
@@ -210,19 +219,41 @@ impl RegexMachine {
         if self.language.is_utf8_accepting(at) {
             row.finish(MATCH);
         }
+        if self.registers {
+            row.registers();
+        }
         if let Utf8State::At(state) = at
-            && let Some(window) = window(&self.language, state)
+            && let Some(window) = self.window(state)?
         {
-            let base = self.base(&window.class).map_err(refused)?;
-            let at = Utf8State::At(self.bases[base as usize].start());
-            let base = self.table.intern(Key::Base { base, at })?;
+            let at = Utf8State::At(self.bases[window.base as usize].start());
+            let base = Key::Base { base: window.base, at };
             row.hint(Hint::Window {
-                base,
+                base: self.table.intern(base)?,
                 least: window.least,
                 most: window.most,
             });
         }
         Ok(row.build())
+    }
+
+    /// Returns the count that a state is, if it is large enough to matter.
+    fn window(
+        &self,
+        state: regular::StateId,
+    ) -> Result<Option<Window>, AutomatonError> {
+        if !self.registers {
+            return Ok(None);
+        }
+        let Some((class, least, most)) = self.language.window(state) else {
+            return Ok(None);
+        };
+        let most = most.unwrap_or(u32::MAX);
+        let is_large = |n: u32| n > MIN_WINDOW && n < u32::MAX;
+        if !is_large(least) && !is_large(most) {
+            return Ok(None);
+        }
+        let base = self.base(&class).map_err(refused)?;
+        Ok(Some(Window { base, least, most }))
     }
 
     fn build_base(
@@ -248,25 +279,23 @@ impl RegexMachine {
 
     fn build_counted(
         &self,
+        window: Window,
         at: Utf8State,
-        least: u32,
-        most: u32,
     ) -> Result<Row, AutomatonError> {
-        // The class of the window is the first base.
-        let language = &self.bases[0];
+        let Window { base, least, most } = window;
         let mut row = RowBuilder::new();
         row.registers();
-        // Far bounds stay far until the register says otherwise.
+        // Far bounds stay far until the registers say otherwise.
         let less = |n: u32| if n > HORIZON { n } else { n.saturating_sub(1) };
         if most > 0 {
+            let language = &self.bases[base as usize];
             for range in language.utf8_row(at).map_err(over_limit)? {
-                let whole = matches!(range.next, Utf8State::At(_));
-                let (least, most) = if whole {
-                    (less(least), less(most))
-                } else {
-                    (least, most)
+                let (least, most) = match range.next {
+                    Utf8State::At(_) => (less(least), less(most)),
+                    _ => (least, most),
                 };
-                let next = Key::Counted { at: range.next, least, most };
+                let at = range.next;
+                let next = Key::Counted { base, at, least, most };
                 let next = self.table.intern(next)?;
                 row.range(range.lo, range.hi, Step::Stay(next));
             }
@@ -275,20 +304,40 @@ impl RegexMachine {
             if least == 0 {
                 row.finish(MATCH);
             }
-            let base = self.table.intern(Key::Base { base: 0, at })?;
+            let base = self.table.intern(Key::Base { base, at })?;
             row.hint(Hint::Window { base, least, most });
         }
         Ok(row.build())
     }
-}
 
-/// Returns the count that a state is, if it is large enough to matter.
-fn window(language: &Language, state: regular::StateId) -> Option<Window> {
-    let (class, least, most) = language.window(state)?;
-    let most = most.unwrap_or(u32::MAX);
-    let counts = least > 0 || most < u32::MAX;
-    let large = least > MIN_WINDOW || (most > MIN_WINDOW && most < u32::MAX);
-    (counts && large).then_some(Window { class, least, most })
+    /// Begins to count where a window begins.
+    fn enter_window(
+        &self,
+        frame: &mut Frame,
+        window: Window,
+    ) -> Result<(), AutomatonError> {
+        let mut windows =
+            self.windows.lock().unwrap_or_else(PoisonError::into_inner);
+        let known = windows.iter().position(|known| *known == window);
+        let index = known.unwrap_or_else(|| {
+            windows.push(window);
+            windows.len() - 1
+        });
+        drop(windows);
+        let number = u32::try_from(index).unwrap_or(u32::MAX - 1) + 1;
+        frame.counts = [0, number];
+        let at = Utf8State::At(self.bases[window.base as usize].start());
+        frame.state = self.table.intern(window.key(at))?;
+        Ok(())
+    }
+
+    /// Returns the window that a frame counts in.
+    fn window_of(&self, frame: &Frame) -> Option<Window> {
+        let index = frame.counts[1].checked_sub(1)?;
+        let windows =
+            self.windows.lock().unwrap_or_else(PoisonError::into_inner);
+        windows.get(index as usize).copied()
+    }
 }
 
 impl Automaton for RegexMachine {
@@ -313,8 +362,7 @@ impl Automaton for RegexMachine {
         Frame::new(callee)
     }
 
-    /// Counts the character that `byte` completes, if it does. The register
-    /// holds the number of characters that were read.
+    /// Begins a window, or counts the character that `byte` completes.
     fn advance(
         &self,
         frame: &mut Frame,
@@ -322,14 +370,20 @@ impl Automaton for RegexMachine {
         to: StateId,
     ) -> Result<(), AutomatonError> {
         frame.state = to;
-        if let (Key::Counted { at: at @ Utf8State::At(_), .. }, Some(window)) =
-            (*self.table.key(to), &self.window)
-        {
-            let n_read = frame.counts[0].saturating_add(1);
-            frame.counts[0] = n_read;
-            let least = window.least.saturating_sub(n_read);
-            let most = window.most.saturating_sub(n_read);
-            frame.state = self.table.intern(self.counted(at, least, most))?;
+        match *self.table.key(to) {
+            Key::Whole(Utf8State::At(state)) => {
+                if let Some(window) = self.window(state)? {
+                    self.enter_window(frame, window)?;
+                }
+            }
+            Key::Counted { at: at @ Utf8State::At(_), .. } => {
+                if let Some(window) = self.window_of(frame) {
+                    frame.counts[0] = frame.counts[0].saturating_add(1);
+                    let key = window.after(frame.counts[0]).key(at);
+                    frame.state = self.table.intern(key)?;
+                }
+            }
+            Key::Whole(_) | Key::Base { .. } | Key::Counted { .. } => {}
         }
         Ok(())
     }
@@ -413,5 +467,89 @@ fn refused(error: LanguageError) -> AutomatonError {
         LanguageError::AssertionInside => {
             AutomatonError::Grammar { message: error.to_string() }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::automaton::Recognizer;
+    use std::sync::Arc;
+
+    fn pattern(pattern: &str) -> Arc<RegexMachine> {
+        let machine = RegexMachine::new(pattern, Limits::new());
+        Arc::new(machine.expect("the pattern is valid"))
+    }
+
+    /// Whether each beginning of the text is alive, and whether it may end
+    /// after the last one.
+    fn run(machine: &Arc<RegexMachine>, text: &[u8]) -> (usize, bool) {
+        let machine = Arc::clone(machine) as Arc<dyn Automaton>;
+        let mut recognizer =
+            Recognizer::new(machine).expect("within the limits");
+        for (index, &byte) in text.iter().enumerate() {
+            if !recognizer.push_byte(byte).expect("within the limits") {
+                return (index, false);
+            }
+        }
+        let accepts = recognizer.is_accepting().expect("within the limits");
+        (text.len(), accepts)
+    }
+
+    #[test]
+    fn the_whole_text_must_match() {
+        let machine = pattern("a(?:é|b)+");
+        assert_eq!(run(&machine, "aéb".as_bytes()), (4, true));
+        assert_eq!(run(&machine, b"a"), (1, false));
+        assert_eq!(run(&machine, "aè".as_bytes()), (2, false));
+        assert_eq!(run(&machine, b"abx"), (2, false));
+        assert_eq!(run(&machine, b"a\xC3"), (2, false));
+        assert_eq!(run(&machine, b"a\xC4"), (1, false));
+    }
+
+    #[test]
+    fn the_end_decides_between_a_choice_and_a_longer_one() {
+        let choices = ["ja", "jawohl", "nein", "ja"];
+        let machine = RegexMachine::choices(&choices, Limits::new());
+        let machine = Arc::new(machine.expect("the list is not empty"));
+        assert_eq!(run(&machine, b"ja"), (2, true));
+        assert_eq!(run(&machine, b"jaw"), (3, false));
+        assert_eq!(run(&machine, b"jawohl"), (6, true));
+        assert_eq!(run(&machine, b"jawohlx"), (6, false));
+        assert_eq!(run(&machine, b"x"), (0, false));
+        let words = machine.language().enumerate(10).expect("three words");
+        assert_eq!(words, ["ja", "nein", "jawohl"]);
+    }
+
+    #[test]
+    fn nothing_to_choose_from_is_an_error() {
+        let empty: [&str; 0] = [];
+        let error = RegexMachine::choices(&empty, Limits::new());
+        assert_eq!(error.err(), Some(RegexMachineError::NoChoices));
+        let error = RegexMachine::new("a(?!b)b", Limits::new());
+        assert_eq!(error.err(), Some(RegexMachineError::MatchesNothing));
+    }
+
+    #[test]
+    fn large_counts_are_exact_and_need_few_states() {
+        for (prefix, least, most) in
+            [("", 0, 700), ("id-", 300, 301), ("é", 2, 20), ("", 290, 290)]
+        {
+            let machine =
+                pattern(&format!("{prefix}[aé😀]{{{least},{most}}}"));
+            let letters: Vec<char> =
+                "aé😀".chars().cycle().take(705).collect();
+            let mut text = String::from(prefix);
+            for n in 0..=most + 1 {
+                let (read, accepts) = run(&machine, text.as_bytes());
+                assert_eq!(accepts, (least..=most).contains(&n), "{n}");
+                assert_eq!(read == text.len(), n <= most, "{n}");
+                text.push(letters[n]);
+            }
+        }
+        let machine = pattern("x[^y]{0,1000000000}");
+        let text = format!("x{}", "é".repeat(30_000));
+        assert_eq!(run(&machine, text.as_bytes()), (60_001, true));
+        assert!(machine.table.len() < 100, "{}", machine.table.len());
     }
 }

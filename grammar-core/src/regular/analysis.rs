@@ -8,7 +8,7 @@ use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 use std::sync::Arc;
 
-use super::language::{Answer, Core, Inner, Language, StateId};
+use super::language::{Answer, Core, Inner, Language, StateId, Transition};
 use super::lengths::LengthTable;
 use super::term::INFINITE;
 use crate::util::{FxHashMap, FxHashSet};
@@ -338,19 +338,61 @@ impl Core {
             Answer::Yes => {}
             Answer::Unknown => return Longest::Unknown,
         }
-        let Some(graph) = self.live_graph(inner, root) else {
-            return Longest::Unknown;
-        };
-        let Some(order) = graph.leaves_first() else {
-            return Longest::Unbounded;
-        };
-        let mut longest = vec![0u64; graph.states.len()];
-        for at in order {
-            for &next in &graph.edges[at] {
-                longest[at] = longest[at].max(longest[next] + 1);
+        self.longest_path(inner, root).unwrap_or(Longest::Unknown)
+    }
+
+    /// Searches depth first. A way back to a state that is being searched is
+    /// a cycle of live states, which ends the search at once.
+    fn longest_path(
+        &mut self,
+        inner: &Inner,
+        root: StateId,
+    ) -> Option<Longest> {
+        let mut done: FxHashMap<StateId, Option<u64>> = FxHashMap::default();
+        let mut path = vec![Visit::new(root, self.raw_row(inner, root).ok()?)];
+        done.insert(root, None);
+        loop {
+            let visit = path.last_mut()?;
+            let Some(next) = visit.next_state() else {
+                let Visit { state, longest, .. } = *visit;
+                done.insert(state, Some(longest));
+                path.pop();
+                match path.last_mut() {
+                    None => return Some(Longest::Finite(longest)),
+                    Some(before) => before.reach(longest),
+                }
+                continue;
+            };
+            match done.get(&next) {
+                Some(None) => return Some(Longest::Unbounded),
+                Some(&Some(longest)) => {
+                    visit.reach(longest);
+                    continue;
+                }
+                None => {}
             }
+            match self.live(inner, next) {
+                Answer::No => continue,
+                Answer::Yes => {}
+                Answer::Unknown => return None,
+            }
+            let info = inner.state(next).info;
+            if info.plain && info.max == INFINITE {
+                return Some(Longest::Unbounded);
+            }
+            if info.plain {
+                done.insert(next, Some(info.max));
+                path.last_mut()?.reach(info.max);
+                continue;
+            }
+            if done.len() > inner.limits.search_budget()
+                || inner.states.count() > search_room(inner)
+            {
+                return None;
+            }
+            done.insert(next, None);
+            path.push(Visit::new(next, self.raw_row(inner, next).ok()?));
         }
-        Longest::Finite(longest[0])
     }
 
     /// Explores all live states from `root`, which becomes state zero. None
@@ -551,7 +593,7 @@ fn note_path(
     }
 }
 
-fn covers_everything(row: &[super::language::Transition]) -> bool {
+fn covers_everything(row: &[Transition]) -> bool {
     let mut next = 0;
     for range in row {
         if range.first != next {
@@ -572,31 +614,28 @@ pub(super) struct Graph {
     pub(super) edges: Vec<Vec<usize>>,
 }
 
-impl Graph {
-    /// Orders the states so that each comes after its successors, or
-    /// returns none if there is a cycle.
-    fn leaves_first(&self) -> Option<Vec<usize>> {
-        let n_states = self.states.len();
-        let mut sources: Vec<Vec<usize>> = vec![Vec::new(); n_states];
-        let mut n_open: Vec<usize> = vec![0; n_states];
-        for (from, edges) in self.edges.iter().enumerate() {
-            n_open[from] = edges.len();
-            for &to in edges {
-                sources[to].push(from);
-            }
-        }
-        let mut order: Vec<usize> =
-            (0..n_states).filter(|&state| n_open[state] == 0).collect();
-        let mut at = 0;
-        while let Some(&state) = order.get(at) {
-            at += 1;
-            for &source in &sources[state] {
-                n_open[source] -= 1;
-                if n_open[source] == 0 {
-                    order.push(source);
-                }
-            }
-        }
-        (order.len() == n_states).then_some(order)
+/// A state on the path of a depth-first search.
+struct Visit {
+    state: StateId,
+    row: Arc<[Transition]>,
+    at: usize,
+    /// The longest text found so far.
+    longest: u64,
+}
+
+impl Visit {
+    fn new(state: StateId, row: Arc<[Transition]>) -> Visit {
+        Visit { state, row, at: 0, longest: 0 }
+    }
+
+    fn next_state(&mut self) -> Option<StateId> {
+        let next = self.row.get(self.at)?.next;
+        self.at += 1;
+        Some(next)
+    }
+
+    /// Notes that a successor has a text of this length.
+    fn reach(&mut self, length: u64) {
+        self.longest = self.longest.max(length + 1);
     }
 }

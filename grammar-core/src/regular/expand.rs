@@ -20,6 +20,9 @@ use crate::util::{FxHashMap, FxHashSet};
 /// may nest.
 const MAX_DEPTH: usize = 500;
 
+/// Up to so many continuations are expanded each on its own.
+const MAX_APART: usize = 16;
+
 /// What the text before a position says.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Context<'a> {
@@ -41,6 +44,8 @@ pub(super) struct Algebra {
     /// The classes that assertions ask of the character before.
     pub(super) context_classes: Vec<ClassId>,
     limits: Limits,
+    /// Words taken by the rows of all states.
+    pub(super) n_row_words: usize,
     /// Set once a bound is passed: from then on formulas are not to be
     /// trusted, and [`Algebra::check`] fails.
     broken: Option<LimitError>,
@@ -105,6 +110,7 @@ impl Algebra {
             behinds: Vec::new(),
             context_classes: Vec::new(),
             limits,
+            n_row_words: 0,
             broken: None,
         }
     }
@@ -114,7 +120,8 @@ impl Algebra {
         if let Some(error) = self.broken {
             return Err(error);
         }
-        let n_words = self.formulas.n_words()
+        let n_words = self.n_row_words
+            + self.formulas.n_words()
             + 16 * (self.terms.nodes.len() + self.terms.conts.len());
         let limit = self.limits.max_arena();
         if n_words > limit {
@@ -138,6 +145,31 @@ impl Algebra {
         self.expand_fresh(cont, context, 0)
     }
 
+    /// Returns the formula that any of some continuations satisfies.
+    ///
+    /// Many at once share what follows them, as in `a?b?c?`, so they are
+    /// expanded together; a few are likely to be known already.
+    pub(super) fn expand_any(
+        &mut self,
+        conts: &[ContId],
+        context: Context<'_>,
+    ) -> FormulaId {
+        if conts.len() > MAX_APART {
+            let mut loops = Loops::default();
+            let work = WorkList::new(conts, Loops::NONE);
+            return self.expand_in(work, &mut loops, context, 0);
+        }
+        let mut out = Vec::with_capacity(conts.len());
+        for &cont in conts {
+            let formula = self.expand(cont, context);
+            if formula == TRUE {
+                return TRUE;
+            }
+            out.push(formula);
+        }
+        self.or(&out)
+    }
+
     fn expand_fresh(
         &mut self,
         cont: ContId,
@@ -149,8 +181,8 @@ impl Algebra {
             return formula;
         }
         let mut loops = Loops::default();
-        let formula =
-            self.expand_in(cont, Loops::NONE, &mut loops, context, depth);
+        let work = WorkList::new(&[cont], Loops::NONE);
+        let formula = self.expand_in(work, &mut loops, context, depth);
         if free && self.broken.is_none() {
             self.expanded.insert(cont, formula);
         }
@@ -161,8 +193,7 @@ impl Algebra {
     /// recurse.
     fn expand_in(
         &mut self,
-        cont: ContId,
-        entered: u32,
+        work: WorkList,
         loops: &mut Loops,
         context: Context<'_>,
         depth: usize,
@@ -170,7 +201,7 @@ impl Algebra {
         if depth > MAX_DEPTH {
             return self.give_up(depth);
         }
-        let work = WorkList::new(cont, entered);
+        let entered = Loops::NONE;
         let mut place =
             Place { work, out: Vec::new(), loops, entered, context, depth };
         while let Some((mut cont, entered)) = place.work.pop() {
@@ -282,8 +313,7 @@ impl Algebra {
             TRUE => place.push(rest),
             _ => {
                 let rest = self.expand_in(
-                    rest,
-                    place.entered,
+                    WorkList::new(&[rest], place.entered),
                     place.loops,
                     place.context,
                     place.depth + 1,
@@ -604,23 +634,26 @@ impl Algebra {
         }
         let derived = match self.formulas.get(formula).clone() {
             Formula::Or(parts) => {
-                let mut out = Vec::with_capacity(parts.len());
+                let mut out = Vec::new();
+                let mut tails = Vec::new();
                 for &part in &*parts {
-                    let derived = self.derive_with(
+                    if let Formula::Step(class, tail) =
+                        *self.formulas.get(part)
+                    {
+                        if self.terms.classes[class].contains(code_point) {
+                            tails.push(tail);
+                        }
+                        continue;
+                    }
+                    out.push(self.derive_with(
                         part,
                         code_point,
                         context,
                         memo,
                         depth + 1,
-                    );
-                    if derived == TRUE {
-                        out = vec![TRUE];
-                        break;
-                    }
-                    if derived != FALSE {
-                        out.push(derived);
-                    }
+                    ));
                 }
+                out.push(self.expand_any(&tails, context));
                 self.or(&out)
             }
             Formula::And(parts) => {
@@ -728,12 +761,16 @@ impl WorkList {
     /// From here on a set is faster than looking through the list.
     const SMALL: usize = 24;
 
-    fn new(cont: ContId, entered: u32) -> WorkList {
-        WorkList {
-            items: vec![(cont, entered)],
+    fn new(conts: &[ContId], entered: u32) -> WorkList {
+        let mut work = WorkList {
+            items: Vec::new(),
             seen: Vec::new(),
             index: FxHashSet::default(),
+        };
+        for &cont in conts {
+            work.push(cont, entered);
         }
+        work
     }
 
     fn push(&mut self, cont: ContId, entered: u32) {

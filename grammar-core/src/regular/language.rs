@@ -150,8 +150,13 @@ pub(super) struct Core {
     index: FxHashMap<(FormulaId, u32), StateId>,
     /// All transitions of a state, dead ends included.
     raw: Vec<Option<Arc<[Transition]>>>,
+    /// Partitions made so far. States of one count ask for the same.
+    partitions: FxHashMap<Vec<ClassId>, Arc<Partition>>,
     pub(super) analyses: Analyses,
 }
+
+/// Partitions that are kept.
+const MAX_PARTITIONS: usize = 64;
 
 /// No side automata.
 const NO_BEHIND: u32 = 0;
@@ -175,6 +180,7 @@ impl Language {
             behinds: Interner::new(),
             index: FxHashMap::default(),
             raw: Vec::new(),
+            partitions: FxHashMap::default(),
             analyses: Analyses::default(),
         };
         core.behinds.intern(Box::new([]));
@@ -307,6 +313,12 @@ impl Language {
         self.inner.lock().algebra.window(formula)
     }
 
+    /// Does the expression repeat some class more than `count` times, but
+    /// not without a bound?
+    pub fn counts_classes(&self, count: u32) -> bool {
+        self.inner.lock().algebra.terms.counts_classes(count)
+    }
+
     pub(super) fn inner(&self) -> &Inner {
         &self.inner
     }
@@ -422,6 +434,8 @@ impl Core {
             (state.formula, self.behinds[state.behind].clone())
         };
         let row = self.make_row(inner, formula, &behind)?;
+        // Each transition is three words.
+        self.algebra.n_row_words += 3 * row.len();
         let row: Arc<[Transition]> = row.into();
         self.raw[state.as_usize()] = Some(Arc::clone(&row));
         Ok(row)
@@ -442,10 +456,8 @@ impl Core {
             classes.sort_unstable();
             classes.dedup();
         }
-        let sets: Vec<&CharSet> =
-            classes.iter().map(|&id| &algebra.terms.classes[id]).collect();
-        let partition = Partition::new(&sets);
         let buckets = Buckets::new(algebra, formula, &classes);
+        let partition = self.partition(classes);
         let mut targets = Vec::with_capacity(partition.groups.len());
         for group in &partition.groups {
             let target = self.successor(
@@ -470,6 +482,20 @@ impl Core {
             }
         }
         Ok(row)
+    }
+
+    fn partition(&mut self, classes: Vec<ClassId>) -> Arc<Partition> {
+        if let Some(known) = self.partitions.get(&classes) {
+            return Arc::clone(known);
+        }
+        let all = &self.algebra.terms.classes;
+        let sets: Vec<&CharSet> = classes.iter().map(|&id| &all[id]).collect();
+        let partition = Arc::new(Partition::new(&sets));
+        if self.partitions.len() >= MAX_PARTITIONS {
+            self.partitions.clear();
+        }
+        self.partitions.insert(classes, Arc::clone(&partition));
+        partition
     }
 
     /// Returns the state after `code_point`, which is in the classes at
@@ -542,16 +568,11 @@ impl Buckets {
         code_point: u32,
         context: Context<'_>,
     ) -> FormulaId {
-        let mut out = Vec::new();
+        let mut tails = Vec::new();
         for &class in members {
-            for &tail in &self.steps[class as usize] {
-                let formula = algebra.expand(tail, context);
-                if formula == TRUE {
-                    return TRUE;
-                }
-                out.push(formula);
-            }
+            tails.extend_from_slice(&self.steps[class as usize]);
         }
+        let mut out = vec![algebra.expand_any(&tails, context)];
         for &other in &self.others {
             out.push(algebra.derive(other, code_point, context));
         }

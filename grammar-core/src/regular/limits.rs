@@ -15,15 +15,15 @@ pub struct Limits {
 
 impl Limits {
     /// The default limits: 64 KiB of pattern, 65,536 terms, groups nested
-    /// 250 deep, 10,000 states, 4,194,304 words of terms in all, and 2,000
-    /// states looked at to answer one question.
+    /// 250 deep, 10,000 states, 16,777,216 words of terms and rows in all, and
+    /// 2,000 states looked at to answer one question.
     pub const fn new() -> Limits {
         Limits {
             max_pattern_bytes: 1 << 16,
             max_terms: 1 << 16,
             max_nesting: 250,
             max_states: 10_000,
-            max_arena: 1 << 22,
+            max_arena: 1 << 24,
             search_budget: 2_000,
         }
     }
@@ -58,7 +58,8 @@ impl Limits {
         self
     }
 
-    /// Sets how many words the terms of all states together may take.
+    /// Sets how many words of four bytes the terms and rows of all states
+    /// together may take.
     #[must_use]
     pub const fn with_max_arena(mut self, words: usize) -> Limits {
         self.max_arena = words;
@@ -94,7 +95,7 @@ impl Limits {
         self.max_states
     }
 
-    /// The greatest number of words that all terms may take.
+    /// The greatest number of words that all terms and rows may take.
     pub const fn max_arena(&self) -> usize {
         self.max_arena
     }
@@ -123,7 +124,7 @@ pub enum LimitKind {
     Nesting,
     /// `max_states`: the text so far has asked for too many states.
     States,
-    /// `max_arena`: the terms of all states take too much memory.
+    /// `max_arena`: the states take too much memory.
     Arena,
 }
 
@@ -188,8 +189,8 @@ impl fmt::Display for LimitError {
             ),
             LimitKind::Arena => write!(
                 f,
-                "the states of the regular expression need {given} words of \
-                 terms, over the limit of {limit} (max_arena); simplify it \
+                "the states of the regular expression need {given} words \
+                 of memory, over the limit of {limit} (max_arena); simplify it \
                  or raise the limit"
             ),
         }

@@ -404,8 +404,51 @@ impl Terms {
             (Node::Empty, _) | (_, Node::Empty) => EMPTY,
             (Node::Epsilon, _) => second,
             (_, Node::Epsilon) => first,
-            _ => self.node(Node::Cat(first, second)),
+            _ => match self.join_counts(first, second) {
+                Some((joined, rest)) => self.cat(joined, rest),
+                None => self.node(Node::Cat(first, second)),
+            },
         }
+    }
+
+    /// Joins `x{a,b}` and `x{c,d}` that stand beside each other. Returns the
+    /// joined repetition and what follows it.
+    fn join_counts(
+        &mut self,
+        first: NodeId,
+        second: NodeId,
+    ) -> Option<(NodeId, NodeId)> {
+        let (next, rest) = match self.nodes[second] {
+            Node::Cat(next, rest) => (next, rest),
+            _ => (second, EPSILON),
+        };
+        let (
+            &Node::Rep { body, min, max },
+            &Node::Rep { body: same, min: min2, max: max2 },
+        ) = (&self.nodes[first], &self.nodes[next])
+        else {
+            return None;
+        };
+        if body != same {
+            return None;
+        }
+        let min = add_count(min, min2)?;
+        let max = add_bound(max, max2)?;
+        Some((self.node(Node::Rep { body, min, max }), rest))
+    }
+
+    /// Is some class repeated more than `count` times?
+    pub(super) fn counts_classes(&self, count: u32) -> bool {
+        (0..self.nodes.len()).any(|id| {
+            let id = u32::try_from(id).unwrap_or(u32::MAX);
+            match self.nodes[id] {
+                Node::Rep { body, min, max } => {
+                    matches!(self.nodes[body], Node::Class(_))
+                        && (min > count || (max > count && max != UNBOUNDED))
+                }
+                _ => false,
+            }
+        })
     }
 
     /// Returns the alternation, with classes joined and duplicates gone.

@@ -1,6 +1,8 @@
 //! Tests of the whole room.
 
 mod differential;
+mod ecma;
+mod hostile;
 mod laws;
 mod look;
 

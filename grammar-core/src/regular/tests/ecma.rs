@@ -1,0 +1,106 @@
+//! The dialect of JSON Schema: what each construct matches, and what is
+//! refused.
+
+use super::super::*;
+use super::{check, ecma};
+
+#[test]
+fn escapes_have_the_sets_of_the_standard() {
+    check(&ecma(r"^\d$"), &["0", "9"], &["a", "\u{7d0}", "\u{660}"]);
+    check(&ecma(r"^\D$"), &["a", "\u{660}"], &["0"]);
+    check(&ecma(r"^\w$"), &["a", "_", "Z", "0"], &["é", "-"]);
+    check(&ecma(r"^\W$"), &["é", "-"], &["_"]);
+    let spaces =
+        ["\u{9}", "\u{b}", "\u{a0}", "\u{feff}", "\u{2029}", "\u{2003}"];
+    check(&ecma(r"^\s$"), &spaces, &["\u{180e}", "\u{1}", "x"]);
+    check(&ecma(r"^\S$"), &["\u{180e}", "x"], &spaces);
+    check(&ecma(r"^\cC$"), &["\u{3}"], &[r"\cC"]);
+    check(&ecma(r"^\x41\u0042\u{43}$"), &["ABC"], &["abc"]);
+    check(&ecma(r"^\t\n\v\f\r\0$"), &["\t\n\u{b}\u{c}\r\0"], &[""]);
+    check(&ecma(r"^[\b]$"), &["\u{8}"], &["b"]);
+    check(&ecma(r#"^\-\_\.\"\/\@$"#), &["-_.\"/@"], &["-_x\"/@"]);
+}
+
+#[test]
+fn code_points_are_whole() {
+    check(&ecma("^🐲*$"), &["", "🐲", "🐲🐲"], &["🐉"]);
+    check(&ecma(r"^\ud83d\udc32$"), &["🐲"], &["🐉"]);
+    check(&ecma("^.$"), &["🐲"], &["\n", "\r", "\u{2028}", "\u{2029}"]);
+    check(&ecma("^[^]$"), &["\n", "🐲"], &["", "ab"]);
+    check(&ecma("[]|a"), &["a"], &["", "b"]);
+    // A lone surrogate is no text.
+    check(&ecma(r"^(?:\ud83d|a)$"), &["a"], &["🐲"]);
+}
+
+#[test]
+fn properties_are_those_of_unicode() {
+    check(&ecma(r"^\p{Lu}\P{Lu}$"), &["Éa", "A1"], &["AB", "aa"]);
+    check(&ecma(r"^\p{Letter}$"), &["é", "中"], &["1"]);
+    check(&ecma(r"^\p{Script=Greek}$"), &["α"], &["a"]);
+    check(&ecma(r"^\p{scx=Hira}$"), &["あ"], &["a"]);
+    check(&ecma(r"^\p{gc=Nd}\p{ASCII}$"), &["٣a"], &["aa"]);
+    check(&ecma(r"^[\p{Nd}\p{White_Space}-]+$"), &["٣ -"], &["a"]);
+    check(&ecma(r"^\p{Emoji_Presentation}$"), &["🐲"], &["1"]);
+    check(&ecma(r"^\p{Any}\P{Any}?$"), &["x"], &["", "xx"]);
+}
+
+#[test]
+fn groups_and_quantifiers() {
+    check(&ecma("^(?<year>a)(?:b)?(c)*?$"), &["a", "abcc"], &["b", "abb"]);
+    check(&ecma("^a{2,3}?b{2}c{1,}$"), &["aabbc", "aaabbcc"], &["abbc"]);
+    check(&ecma(r"^[\w-.]+$"), &["a-.b"], &["a/b"]);
+    check(&ecma("^[a-]+$"), &["a-"], &["b"]);
+    check(&ecma("^[-a]+$"), &["-a"], &["b"]);
+    check(&ecma(r"\bfoo\b"), &["a foo b", "foo"], &["food", "afoo"]);
+    check(&ecma(r"^a\Bb$"), &["ab"], &["a b"]);
+    check(&ecma("(?<!a)b(?!c)"), &["b", "xb", "abb"], &["ab", "bc", "abc"]);
+    check(&ecma("a|^b$|"), &["", "x"], &[]);
+    check(&ecma("^((?!ab).)*$"), &["", "a", "ba"], &["ab", "aab"]);
+}
+
+#[test]
+fn what_is_refused_says_where_and_why() {
+    use PatternErrorKind::{
+        Atomic, Backreference, Limit, Property, Syntax, Unsupported,
+    };
+    let cases = [
+        (r"(a)\1", 3, Backreference, "`\\1`"),
+        (r"(?<x>a)\k<x>", 7, Backreference, "`\\k<x>`"),
+        ("a(?>b)", 1, Atomic, "atomic"),
+        ("a++", 2, Atomic, "possessive"),
+        ("x(?i)a", 1, Unsupported, "flags"),
+        ("(?P<a>b)", 0, Unsupported, "(?<name>"),
+        ("a**", 2, Syntax, "follows another"),
+        ("*a", 0, Syntax, "nothing to repeat"),
+        ("^*", 1, Syntax, "follows an assertion"),
+        ("(?=a)*", 5, Syntax, "follows an assertion"),
+        ("é(", 2, Syntax, "not closed"),
+        ("é)", 2, Syntax, "closes no group"),
+        ("[a", 0, Syntax, "not closed"),
+        ("[b-a]", 1, Syntax, "out of order"),
+        ("a{2,1}", 1, Syntax, "out of order"),
+        ("a{", 1, Syntax, "lone `{`"),
+        ("{model}", 0, Syntax, "lone `{`"),
+        ("a]", 1, Syntax, "lone `]`"),
+        (r"\q", 0, Syntax, "`\\q`"),
+        (r"a\Z", 1, Syntax, "use `$`"),
+        (r"a\", 1, Syntax, "backslash"),
+        (r"\u12", 0, Syntax, "four hexadecimal"),
+        (r"\u{110000}", 0, Syntax, "10FFFF"),
+        (r"\01", 0, Syntax, "octal"),
+        (r"\p{Greek}", 0, Property, "Script=Greek"),
+        (r"\p{lu}", 0, Property, "`lu`"),
+        (r"\pL", 0, Property, "braces"),
+        ("(?<a>x)(?<a>y)", 7, Syntax, "used twice"),
+        ("a{99999999999}", 1, Limit, "4294967294"),
+    ];
+    for (pattern, offset, kind, needle) in cases {
+        let error = match Regex::ecma(pattern) {
+            Ok(_) => panic!("{pattern} was accepted"),
+            Err(error) => error,
+        };
+        assert_eq!(error.offset(), offset, "{pattern}: {error}");
+        assert_eq!(error.kind(), kind, "{pattern}: {error}");
+        assert!(error.message().contains(needle), "{pattern}: {error}");
+    }
+}
