@@ -147,7 +147,7 @@ impl TinyModel {
             ("tokenizer.ggml.model", Value::String("gpt2".into())),
             ("tokenizer.ggml.pre", Value::String("smollm".into())),
             ("tokenizer.ggml.tokens", texts(alphabet())),
-            ("tokenizer.ggml.merges", texts(vec!["a b".into()])),
+            ("tokenizer.ggml.merges", texts(Vec::new())),
         ];
         let metadata: Vec<(&str, &Value)> =
             metadata.iter().map(|(key, value)| (*key, value)).collect();
