@@ -148,21 +148,17 @@ fn to_json(
         minijinja::Error::new(ErrorKind::BadSerialization, error.to_string())
     })?;
     let mut out = Vec::new();
-    let result = match indent {
-        Some(width) => {
-            let indent = " ".repeat(width.min(16));
-            let format = serde_json::ser::PrettyFormatter::with_indent(
-                indent.as_bytes(),
-            );
-            let mut to =
-                serde_json::Serializer::with_formatter(&mut out, format);
-            value.serialize(&mut to)
-        }
-        None => {
-            let mut to =
-                serde_json::Serializer::with_formatter(&mut out, Spaced);
-            value.serialize(&mut to)
-        }
+    let result = if let Some(width) = indent {
+        let indent = " ".repeat(width.min(16));
+        let format =
+            serde_json::ser::PrettyFormatter::with_indent(indent.as_bytes());
+        value.serialize(&mut serde_json::Serializer::with_formatter(
+            &mut out, format,
+        ))
+    } else {
+        value.serialize(&mut serde_json::Serializer::with_formatter(
+            &mut out, Spaced,
+        ))
     };
     result.map_err(|error| {
         minijinja::Error::new(ErrorKind::BadSerialization, error.to_string())

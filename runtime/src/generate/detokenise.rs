@@ -47,16 +47,12 @@ impl Detokeniser {
                 Err(error) => {
                     let (valid, after) = rest.split_at(error.valid_up_to());
                     text.push_str(&String::from_utf8_lossy(valid));
-                    match error.error_len() {
-                        Some(len) => {
-                            text.push(char::REPLACEMENT_CHARACTER);
-                            rest = &after[len..];
-                        }
-                        None => {
-                            self.pending = after.to_vec();
-                            return;
-                        }
-                    }
+                    let Some(len) = error.error_len() else {
+                        self.pending = after.to_vec();
+                        return;
+                    };
+                    text.push(char::REPLACEMENT_CHARACTER);
+                    rest = &after[len..];
                 }
             }
         }

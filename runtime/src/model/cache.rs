@@ -233,7 +233,9 @@ mod tests {
                         let row = row(layer, position, mark_at(position));
                         let row = &row[head * 4..head * 4 + 4];
                         assert_eq!(key, row, "position {position}");
-                        assert!(value.iter().zip(row).all(|(v, r)| *v == -r));
+                        let negated: Vec<f32> =
+                            row.iter().map(|r| -r).collect();
+                        assert_eq!(value, negated);
                         position += 1;
                     }
                 }

@@ -101,6 +101,10 @@ pub enum ModelError {
 }
 
 impl ModelError {
+    #[expect(
+        clippy::needless_pass_by_value,
+        reason = "callers hand over errors and messages"
+    )]
     pub(crate) fn malformed(
         path: impl Into<PathBuf>,
         what: impl ToString,

@@ -116,6 +116,10 @@ pub(super) fn swiglu(gate_up: &[f32], width: usize, out: &mut Vec<f32>) {
 /// eight elements at a time where the target allows. Results that a float
 /// cannot hold become zero and infinity.
 #[inline]
+#[expect(
+    clippy::many_single_char_names,
+    reason = "x, n, r, p and y are the names in every text on the subject"
+)]
 fn exp(x: f32) -> f32 {
     // Beyond these the result is 0 or infinite anyway; a bit of slack keeps
     // the exponent that is assembled below within its eight bits.

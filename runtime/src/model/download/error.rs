@@ -16,10 +16,10 @@ pub struct Attempt {
 impl Attempt {
     pub(super) fn new(
         source: impl Into<String>,
-        said: impl ToString,
+        said: impl Into<String>,
     ) -> Attempt {
         // One line, whatever the source sent.
-        let said = said.to_string();
+        let said: String = said.into();
         let said = said.split_whitespace().collect::<Vec<_>>().join(" ");
         Attempt { source: source.into(), said }
     }

@@ -205,6 +205,10 @@ fn need<T>(value: Option<T>, key: &str) -> Result<T, ModelError> {
     })
 }
 
+#[expect(
+    clippy::needless_pass_by_value,
+    reason = "callers hand over errors and messages"
+)]
 pub(super) fn failed(error: impl ToString) -> ModelError {
     ModelError::Tokenizer(error.to_string())
 }
