@@ -1,1 +1,15 @@
-//! Harness.
+//! The harness: corpus, vocabularies, walks and oracles.
+//!
+//! Cases live in `testdata/`, one JSON object a line; each `#[test]` runs all
+//! of them through one configuration. An oracle decides what is right: the
+//! verdicts written in the corpus, the `jsonschema` crate for instances, and
+//! brute force over the vocabulary for masks.
+
+pub mod corpus;
+pub mod vocabularies;
+pub mod walk;
+
+/// The examples of the README are tests.
+#[cfg(doctest)]
+#[doc = include_str!("../../README.md")]
+pub struct ReadMe;

@@ -14,7 +14,7 @@ use super::{
     toy,
 };
 use crate::{
-    compiled::{CompileError, CompiledGrammar},
+    compiled::{BindError, CompiledGrammar},
     grammar::Grammar,
     mask::TokenTrie,
     matcher::{Matcher, MatcherError},
@@ -187,8 +187,8 @@ impl Generator {
     pub fn compile(
         &self,
         grammar: &Grammar,
-    ) -> Result<Arc<CompiledGrammar>, CompileError> {
-        CompiledGrammar::new(grammar, Arc::clone(&self.trie)).map(Arc::new)
+    ) -> Result<Arc<CompiledGrammar>, BindError> {
+        grammar.compile(&self.trie)
     }
 
     /// Returns the tokens of a prompt.
@@ -286,8 +286,8 @@ impl Generator {
     ) -> Result<Vec<f64>, GenerateError> {
         let prompt = self.encode(prompt)?;
         let first = self.session.feed(&prompt)?.to_vec();
-        let ends: Vec<u32> =
-            self.vocabulary().end_tokens().map(|token| token.0).collect();
+        let ends = self.vocabulary().end_tokens();
+        let ends: Vec<u32> = ends.iter().map(|token| token.0).collect();
         texts
             .iter()
             .map(|text| {
@@ -452,7 +452,7 @@ pub enum GenerateError {
     Chat(#[from] ChatError),
     /// The grammar and the vocabulary do not fit together.
     #[error(transparent)]
-    Compile(#[from] CompileError),
+    Bind(#[from] BindError),
     /// The matcher failed.
     #[error(transparent)]
     Matcher(#[from] MatcherError),

@@ -71,7 +71,7 @@ impl Model for Toy {
     }
 
     fn new_cache(&self) -> KvCache {
-        KvCache::new(KvLayout::default())
+        KvCache::new(KvLayout { n_layers: 1, n_kv_heads: 1, head_dim: 1 })
     }
 
     fn forward(
@@ -79,7 +79,25 @@ impl Model for Toy {
         batch: &mut [Feed<'_>],
         logits: &mut Logits,
     ) -> Result<(), ModelError> {
-        let _ = (batch, logits, Want::Last);
+        let n_rows = |feed: &Feed<'_>| match feed.want {
+            Want::Nothing => 0,
+            Want::Last => 1,
+            Want::All => feed.tokens.len(),
+        };
+        let counts: Vec<usize> = batch.iter().map(n_rows).collect();
+        let values = logits.reset(WIDTH, &counts);
+        for (feed, n_rows) in batch.iter_mut().zip(counts) {
+            let start = feed.cache.len();
+            let n = feed.tokens.len();
+            feed.cache.reserve(n);
+            feed.cache.commit(n);
+            for index in n - n_rows..n {
+                let (last, position) = (feed.tokens[index], start + index);
+                values.extend(
+                    (0..WIDTH).map(|token| Toy::logit(token, last, position)),
+                );
+            }
+        }
         Ok(())
     }
 }

@@ -1,0 +1,225 @@
+//! What the command line says, shared by the subcommands.
+
+use std::{
+    io::{Read, Write as _},
+    path::{Path, PathBuf},
+};
+
+use clap::Args;
+use maskwright::grammar::{Grammar, SchemaOptions};
+use maskwright_json_schema::{
+    Draft, Escapes, FormatPolicy, Numbers, Order, Whitespace,
+};
+
+use crate::fail::Fail;
+
+/// How the texts of a schema's instances may be written.
+#[derive(Args, Clone, Debug, Default)]
+pub(crate) struct SchemaArgs {
+    /// Order of members: `schema` or `any`
+    #[arg(long, value_name = "ORDER")]
+    pub(crate) order: Option<String>,
+    /// White space between tokens: `compact`, `spaced`, `any`, or `any:N`
+    /// for runs of up to N bytes
+    #[arg(long, value_name = "POLICY")]
+    pub(crate) whitespace: Option<String>,
+    /// Escapes in strings: `needed`, `ascii` or `any`
+    #[arg(long, value_name = "POLICY")]
+    pub(crate) escapes: Option<String>,
+    /// Spelling of numbers: `plain` or `json`
+    #[arg(long, value_name = "POLICY")]
+    pub(crate) numbers: Option<String>,
+    /// What `format` means: `annotate`, `assert-known` or `assert-all`
+    #[arg(long, value_name = "POLICY")]
+    pub(crate) format: Option<String>,
+    /// The draft where the schema names none: 4, 6, 7, 2019-09 or 2020-12
+    #[arg(long, value_name = "DRAFT")]
+    pub(crate) draft: Option<String>,
+    /// A document that references may lead to
+    #[arg(long = "document", value_name = "URI=FILE")]
+    pub(crate) documents: Vec<String>,
+}
+
+impl SchemaArgs {
+    /// Puts what was said over `options`.
+    pub(crate) fn over(
+        &self,
+        mut options: SchemaOptions,
+    ) -> Result<SchemaOptions, String> {
+        let text = &mut options.text;
+        if let Some(order) = &self.order {
+            let orders = [("schema", Order::Schema), ("any", Order::Any)];
+            text.order = choose("order", order, &orders)?;
+        }
+        if let Some(whitespace) = &self.whitespace {
+            text.whitespace = whitespace_policy(whitespace, text.whitespace)?;
+        }
+        if let Some(escapes) = &self.escapes {
+            let policies = [
+                ("needed", Escapes::Needed),
+                ("ascii", Escapes::Ascii),
+                ("any", Escapes::Any),
+            ];
+            text.escapes = choose("escapes", escapes, &policies)?;
+        }
+        if let Some(numbers) = &self.numbers {
+            let policies =
+                [("plain", Numbers::Plain), ("json", Numbers::Json)];
+            text.numbers = choose("numbers", numbers, &policies)?;
+        }
+        if let Some(format) = &self.format {
+            let policies = [
+                ("annotate", FormatPolicy::Annotate),
+                ("assert-known", FormatPolicy::AssertKnown),
+                ("assert-all", FormatPolicy::AssertAll),
+            ];
+            options.parse.format = choose("format", format, &policies)?;
+        }
+        if let Some(draft) = &self.draft {
+            let drafts = [
+                ("4", Draft::Draft4),
+                ("6", Draft::Draft6),
+                ("7", Draft::Draft7),
+                ("2019-09", Draft::Draft201909),
+                ("2020-12", Draft::Draft202012),
+            ];
+            options.parse.draft = Some(choose("draft", draft, &drafts)?);
+        }
+        for document in &self.documents {
+            let (uri, file) = document.split_once('=').ok_or_else(|| {
+                format!("a document is given as URI=FILE, not {document:?}")
+            })?;
+            let text = read(Path::new(file)).map_err(|e| e.to_string())?;
+            let value = serde_json::from_str(&text)
+                .map_err(|error| format!("document {file}: {error}"))?;
+            options.parse.documents.insert(uri.to_owned(), value);
+        }
+        Ok(options)
+    }
+}
+
+fn whitespace_policy(
+    text: &str,
+    default: Whitespace,
+) -> Result<Whitespace, String> {
+    if let Some(max) = text.strip_prefix("any:") {
+        let max = max.parse().map_err(|_| {
+            format!("the longest run of white space is a number, not {max:?}")
+        })?;
+        return Ok(Whitespace::Any { max });
+    }
+    let any = match default {
+        Whitespace::Any { .. } => default,
+        Whitespace::Compact | Whitespace::Spaced => Whitespace::default(),
+    };
+    let policies = [
+        ("compact", Whitespace::Compact),
+        ("spaced", Whitespace::Spaced),
+        ("any", any),
+    ];
+    choose("whitespace", text, &policies)
+}
+
+fn choose<T: Copy>(
+    option: &str,
+    given: &str,
+    choices: &[(&str, T)],
+) -> Result<T, String> {
+    let found = choices.iter().find(|(name, _)| *name == given);
+    found.map(|&(_, value)| value).ok_or_else(|| {
+        let names: Vec<&str> = choices.iter().map(|&(name, _)| name).collect();
+        format!(
+            "`{option}` is one of {}, and {given:?} was given",
+            names.join(", ")
+        )
+    })
+}
+
+/// Which grammar constrains the output.
+#[derive(Args, Clone, Debug, Default)]
+#[group(id = "grammar", multiple = false)]
+pub(crate) struct GrammarSource {
+    /// A file with a JSON Schema
+    #[arg(long, value_name = "FILE")]
+    pub(crate) schema: Option<PathBuf>,
+    /// Any JSON value
+    #[arg(long)]
+    pub(crate) json: bool,
+    /// A regular expression (Rust syntax) that the whole text must match
+    #[arg(long, value_name = "REGEX")]
+    pub(crate) regex: Option<String>,
+    /// Texts, one of which it must be, separated by commas
+    #[arg(long, value_name = "A,B,…", value_delimiter = ',')]
+    pub(crate) choices: Option<Vec<String>>,
+    /// A file with a grammar in GBNF, whose rule `root` it starts at
+    #[arg(long, value_name = "FILE")]
+    pub(crate) gbnf: Option<PathBuf>,
+}
+
+/// A grammar, and how its texts may be written.
+#[derive(Args, Clone, Debug, Default)]
+pub(crate) struct GrammarArgs {
+    #[command(flatten)]
+    pub(crate) source: GrammarSource,
+    #[command(flatten)]
+    pub(crate) options: SchemaArgs,
+}
+
+impl GrammarArgs {
+    /// Compiles the grammar; none if none was named. Warnings go to standard
+    /// error.
+    pub(crate) fn compile(
+        &self,
+        defaults: SchemaOptions,
+    ) -> Result<Option<Grammar>, Fail> {
+        let options = self.options.over(defaults).map_err(Fail::usage)?;
+        let source = &self.source;
+        let grammar = if let Some(file) = &source.schema {
+            Grammar::from_schema(&read(file)?, &options)
+        } else if source.json {
+            Grammar::json(&options)
+        } else if let Some(regex) = &source.regex {
+            Grammar::from_regex(regex)
+        } else if let Some(choices) = &source.choices {
+            Grammar::from_choices(choices)
+        } else if let Some(file) = &source.gbnf {
+            Grammar::from_gbnf(&read(file)?)
+        } else {
+            return Ok(None);
+        };
+        let grammar = grammar?;
+        let mut stderr = std::io::stderr().lock();
+        for warning in grammar.warnings() {
+            writeln!(stderr, "warning: {warning}").map_err(Fail::write)?;
+        }
+        Ok(Some(grammar))
+    }
+
+    /// Compiles the grammar, which must be named.
+    pub(crate) fn require(
+        &self,
+        defaults: SchemaOptions,
+    ) -> Result<Grammar, Fail> {
+        self.compile(defaults)?.ok_or_else(|| {
+            Fail::usage(
+                "name a grammar: one of --schema, --json, --regex, --choices \
+                 and --gbnf"
+                    .to_owned(),
+            )
+        })
+    }
+}
+
+/// Reads a file, or standard input if it is called `-`.
+pub(crate) fn read(file: &Path) -> Result<String, Fail> {
+    let read = || {
+        if file == Path::new("-") {
+            let mut text = String::new();
+            std::io::stdin().lock().read_to_string(&mut text)?;
+            Ok(text)
+        } else {
+            std::fs::read_to_string(file)
+        }
+    };
+    read().map_err(|error| Fail::file(file, &error))
+}

@@ -1,0 +1,105 @@
+//! `extract`: one JSON document that fits a schema, out of a text.
+
+use std::{
+    io::{self, Write},
+    path::PathBuf,
+};
+
+use clap::Args;
+use maskwright::{
+    extract::{ExtractError, ExtractOptions, extract_json},
+    grammar::{Grammar, SchemaOptions},
+};
+
+use crate::{
+    args::{SchemaArgs, read},
+    fail::{Code, Fail},
+    model::{ModelSelection, SamplingArgs},
+};
+
+/// Extracts one JSON document that fits a schema from a text
+#[derive(Args, Debug)]
+pub(crate) struct ExtractArgs {
+    /// A file with a JSON Schema
+    #[arg(long, value_name = "FILE")]
+    schema: PathBuf,
+    /// The text; `-` is standard input
+    #[arg(long, value_name = "FILE")]
+    input: PathBuf,
+    /// The greatest number of tokens in the document
+    #[arg(long, default_value_t = 512)]
+    max_tokens: usize,
+    #[command(flatten)]
+    options: SchemaArgs,
+    #[command(flatten)]
+    sampling: SamplingArgs,
+    #[command(flatten)]
+    model: ModelSelection,
+    /// Prints JSON for machines: the document and how it came about
+    #[arg(long)]
+    json_output: bool,
+}
+
+pub(crate) fn run(args: &ExtractArgs) -> Result<(), Fail> {
+    let text = read(&args.input)?;
+    let source = read(&args.schema)?;
+    let schema_options =
+        args.options.over(SchemaOptions::default()).map_err(Fail::usage)?;
+    // A schema that cannot be enforced is found before a model is loaded.
+    let grammar = Grammar::from_schema(&source, &schema_options)?;
+    let mut stderr = io::stderr().lock();
+    for warning in grammar.warnings() {
+        writeln!(stderr, "warning: {warning}").map_err(Fail::write)?;
+    }
+    drop(stderr);
+    let schema = serde_json::from_str(&source).map_err(|error| {
+        Fail::new(Code::Grammar, format!("the schema is no JSON: {error}"))
+    })?;
+    let options = ExtractOptions {
+        max_tokens: args.max_tokens,
+        sampling: args.sampling.options()?,
+        schema: schema_options,
+        ..ExtractOptions::default()
+    };
+    let mut generator = args.model.generator()?;
+    let extraction =
+        extract_json(&mut generator, &schema, text.trim(), &options)?;
+    let mut stdout = io::stdout().lock();
+    if args.json_output {
+        let generation = &extraction.generation;
+        let output = serde_json::json!({
+            "document": extraction.value,
+            "text": extraction.text,
+            "finish_reason": generation.finish_reason.name(),
+            "prompt_tokens": generation.n_prompt,
+            "output_tokens": generation.tokens.len(),
+            "forced_tokens": generation.n_forced,
+            "prompt_ms": millis(generation.prompt_time),
+            "decode_ms": millis(generation.decode_time),
+        });
+        writeln!(stdout, "{output}").map_err(Fail::write)
+    } else {
+        writeln!(stdout, "{}", extraction.text).map_err(Fail::write)
+    }
+}
+
+pub(crate) fn millis(time: std::time::Duration) -> u64 {
+    u64::try_from(time.as_millis()).unwrap_or(u64::MAX)
+}
+
+impl From<ExtractError> for Fail {
+    fn from(error: ExtractError) -> Fail {
+        match error {
+            ExtractError::Grammar(error) => error.into(),
+            ExtractError::Generate(error) => error.into(),
+            ExtractError::Bind(error) => Fail::usage(error.to_string()),
+            ExtractError::CutOff { .. } => {
+                Fail::new(Code::Length, error.to_string())
+            }
+            ExtractError::Validator(_) => {
+                Fail::new(Code::Grammar, error.to_string())
+            }
+            error => Fail::internal(error),
+        }
+    }
+}

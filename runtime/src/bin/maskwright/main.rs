@@ -1,0 +1,57 @@
+//! The `maskwright` command.
+
+mod args;
+mod batch;
+mod check;
+mod classify;
+mod extract;
+mod fail;
+mod generate;
+mod mask;
+mod model;
+
+use std::{io::Write, process::ExitCode};
+
+use clap::{Parser, Subcommand};
+
+use crate::fail::Fail;
+
+/// Makes a language model write what a grammar allows, and nothing else
+#[derive(Debug, Parser)]
+#[command(name = "maskwright", version, arg_required_else_help = true)]
+struct Cli {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    Extract(extract::ExtractArgs),
+    Classify(classify::ClassifyArgs),
+    Generate(generate::GenerateArgs),
+    Check(check::CheckArgs),
+    Mask(mask::MaskArgs),
+    Model(model::ModelArgs),
+}
+
+fn main() -> ExitCode {
+    match run(&Cli::parse().command) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(fail) => {
+            // Nothing is left to do if even that cannot be written.
+            let _ = writeln!(std::io::stderr(), "error: {fail}");
+            ExitCode::from(fail.code() as u8)
+        }
+    }
+}
+
+fn run(command: &Command) -> Result<(), Fail> {
+    match command {
+        Command::Extract(args) => extract::run(args),
+        Command::Classify(args) => classify::run(args),
+        Command::Generate(args) => generate::run(args),
+        Command::Check(args) => check::run(args),
+        Command::Mask(args) => mask::run(args),
+        Command::Model(args) => model::run(args),
+    }
+}

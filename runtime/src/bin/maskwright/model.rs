@@ -1,0 +1,117 @@
+//! `model`, and what the other subcommands say about the model.
+
+use std::{
+    io::{self, Write},
+    time::Instant,
+};
+
+use clap::Args;
+use maskwright::{
+    generate::{GenerateError, Generator},
+    model::{
+        self, LoadedModel,
+        download::{ModelSource, Progress, TerminalProgress, resolve},
+    },
+    pipeline::SamplingOptions,
+};
+
+use crate::fail::Fail;
+
+/// Which model writes.
+#[derive(Args, Clone, Debug, Default)]
+pub(crate) struct ModelSelection {
+    /// A GGUF file, a directory with safetensors, config.json and
+    /// tokenizer.json, or a Hugging Face repository; SmolLM2-135M-Instruct
+    /// if none is named
+    #[arg(long, value_name = "MODEL")]
+    pub(crate) model: Option<String>,
+}
+
+impl ModelSelection {
+    /// Finds or fetches the model and loads it, saying so on standard error.
+    pub(crate) fn load(&self) -> Result<LoadedModel, Fail> {
+        let progress = TerminalProgress::stderr();
+        let source = ModelSource::parse(self.model.as_deref());
+        let path = resolve(&source, &progress).map_err(Fail::model)?;
+        let started = Instant::now();
+        progress.note(&format!("loading {}", path.display()));
+        let loaded = model::load(&path).map_err(Fail::model)?;
+        progress.note(&format!(
+            "loaded in {:.1} s",
+            started.elapsed().as_secs_f32()
+        ));
+        Ok(loaded)
+    }
+
+    pub(crate) fn generator(&self) -> Result<Generator, Fail> {
+        Generator::new(self.load()?).map_err(Fail::model)
+    }
+}
+
+/// How each token is chosen.
+#[derive(Args, Clone, Debug)]
+pub(crate) struct SamplingArgs {
+    /// How much chance there is; 0 takes the likeliest token
+    #[arg(long, default_value_t = 0.0)]
+    temperature: f32,
+    /// Keep this many of the likeliest tokens; 0 keeps all
+    #[arg(long, default_value_t = 0)]
+    top_k: usize,
+    /// Keep the likeliest tokens that reach this probability
+    #[arg(long, default_value_t = 1.0)]
+    top_p: f32,
+    /// Keep tokens this likely next to the likeliest
+    #[arg(long, default_value_t = 0.0)]
+    min_p: f32,
+    /// The seed of the draws
+    #[arg(long, default_value_t = 0)]
+    seed: u64,
+}
+
+impl SamplingArgs {
+    /// Returns the options, having warned about those without effect.
+    pub(crate) fn options(&self) -> Result<SamplingOptions, Fail> {
+        let options = SamplingOptions {
+            temperature: self.temperature,
+            top_k: self.top_k,
+            top_p: self.top_p,
+            min_p: self.min_p,
+            seed: self.seed,
+            ..SamplingOptions::default()
+        };
+        options.build().map_err(|error| Fail::usage(error.to_string()))?;
+        let mut stderr = io::stderr().lock();
+        for name in options.ignored() {
+            writeln!(
+                stderr,
+                "warning: `{name}` has no effect at temperature 0"
+            )
+            .map_err(Fail::write)?;
+        }
+        Ok(options)
+    }
+}
+
+impl From<GenerateError> for Fail {
+    fn from(error: GenerateError) -> Fail {
+        match error {
+            GenerateError::Pipeline(error) => Fail::usage(error.to_string()),
+            GenerateError::Bind(error) => Fail::usage(error.to_string()),
+            error => Fail::model(error),
+        }
+    }
+}
+
+/// Finds or fetches the model, and says where it is
+#[derive(Args, Debug)]
+pub(crate) struct ModelArgs {
+    #[command(flatten)]
+    selection: ModelSelection,
+}
+
+pub(crate) fn run(args: &ModelArgs) -> Result<(), Fail> {
+    let source = ModelSource::parse(args.selection.model.as_deref());
+    let progress = TerminalProgress::stderr();
+    let path = resolve(&source, &progress).map_err(Fail::model)?;
+    writeln!(io::stdout(), "{}", path.display()).map_err(Fail::write)
+}

@@ -1,0 +1,219 @@
+//! What may be written: the one type behind every kind of grammar.
+//!
+//! A [`Grammar`] is immutable and cheap to clone; any number of matchers may
+//! run over it at once. It knows bytes only: a vocabulary joins it in a
+//! [`CompiledGrammar`](crate::compiled::CompiledGrammar).
+//!
+//! # Example
+//!
+//! ```
+//! use maskwright::grammar::Grammar;
+//!
+//! let grammar = Grammar::from_regex("[0-9]{4}-[0-9]{2}")?;
+//! assert!(grammar.accepts("2026-11")?);
+//! assert!(!grammar.accepts("2026-1")?);
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+
+use std::sync::Arc;
+
+use maskwright_gbnf::GbnfError;
+use maskwright_grammar_core::{
+    automaton::{Automaton, AutomatonError, RegexMachine, RegexMachineError},
+    regular::Limits,
+};
+pub use maskwright_json_schema::Options as SchemaOptions;
+use maskwright_json_schema::SchemaError;
+use serde_json::Value;
+
+use crate::{
+    check::Checker,
+    compiled::{BindError, CompiledGrammar},
+    mask::TokenTrie,
+};
+
+/// A set of texts, as a lazily built automaton over bytes.
+#[derive(Clone, Debug)]
+pub struct Grammar {
+    automaton: Arc<dyn Automaton>,
+    warnings: Arc<[String]>,
+}
+
+impl Grammar {
+    /// Compiles a JSON Schema from its text.
+    ///
+    /// # Errors
+    ///
+    /// Fails when the text is no JSON, when the schema is invalid or uses
+    /// what cannot be enforced, and when no value satisfies it. The error has
+    /// the JSON pointer of the place.
+    pub fn from_schema(
+        schema: &str,
+        options: &SchemaOptions,
+    ) -> Result<Grammar, GrammarError> {
+        maskwright_json_schema::compile(schema, options)
+            .map(Grammar::from_compiled)
+            .map_err(GrammarError::from)
+    }
+
+    /// Compiles a JSON Schema that was parsed already.
+    ///
+    /// # Errors
+    ///
+    /// As [`Grammar::from_schema`].
+    pub fn from_schema_value(
+        schema: &Value,
+        options: &SchemaOptions,
+    ) -> Result<Grammar, GrammarError> {
+        maskwright_json_schema::compile_value(schema, options)
+            .map(Grammar::from_compiled)
+            .map_err(GrammarError::from)
+    }
+
+    fn from_compiled(compiled: maskwright_json_schema::Compiled) -> Grammar {
+        Grammar {
+            automaton: compiled.automaton,
+            warnings: compiled.warnings.into(),
+        }
+    }
+
+    /// Compiles the grammar of any JSON value.
+    ///
+    /// # Errors
+    ///
+    /// Never for the options that exist; a limit may be added.
+    pub fn json(options: &SchemaOptions) -> Result<Grammar, GrammarError> {
+        Grammar::from_schema_value(&Value::Bool(true), options)
+    }
+
+    /// Compiles a regular expression in Rust's syntax, which must match the
+    /// whole text.
+    ///
+    /// # Errors
+    ///
+    /// Fails when the expression does not parse; the error has the offset.
+    pub fn from_regex(regex: &str) -> Result<Grammar, GrammarError> {
+        let machine = RegexMachine::new(regex, Limits::default())?;
+        Ok(Grammar::from_automaton(Arc::new(machine)))
+    }
+
+    /// Compiles a list of texts, one of which must be written.
+    ///
+    /// Where one choice begins another, the end of the text decides.
+    ///
+    /// # Errors
+    ///
+    /// Fails when there are no choices.
+    pub fn from_choices<S: AsRef<str>>(
+        choices: &[S],
+    ) -> Result<Grammar, GrammarError> {
+        let machine = RegexMachine::choices(choices, Limits::default())?;
+        Ok(Grammar::from_automaton(Arc::new(machine)))
+    }
+
+    /// Compiles a grammar in GBNF, which starts at its rule `root`.
+    ///
+    /// # Errors
+    ///
+    /// Fails when the grammar does not parse or derives nothing; the error
+    /// has line, column and caret.
+    pub fn from_gbnf(gbnf: &str) -> Result<Grammar, GrammarError> {
+        let (automaton, warnings) = maskwright_gbnf::compile(gbnf, "root")?;
+        let warnings = warnings.iter().map(ToString::to_string).collect();
+        Ok(Grammar { automaton, warnings })
+    }
+
+    /// Wraps a machine of your own.
+    pub fn from_automaton(automaton: Arc<dyn Automaton>) -> Grammar {
+        Grammar { automaton, warnings: Arc::default() }
+    }
+
+    /// Brings this grammar and a vocabulary together.
+    ///
+    /// # Errors
+    ///
+    /// Fails when the grammar names a token that the vocabulary lacks.
+    pub fn compile(
+        &self,
+        tokens: &Arc<TokenTrie>,
+    ) -> Result<Arc<CompiledGrammar>, BindError> {
+        let automaton = Arc::clone(&self.automaton);
+        CompiledGrammar::new(automaton, Arc::clone(tokens)).map(Arc::new)
+    }
+
+    /// Returns the machine.
+    pub fn automaton(&self) -> &Arc<dyn Automaton> {
+        &self.automaton
+    }
+
+    /// Returns what was noticed while compiling: keywords that are only
+    /// annotations, rules that are not used.
+    pub fn warnings(&self) -> &[String] {
+        &self.warnings
+    }
+
+    /// Returns true if and only if `text` is in this grammar.
+    ///
+    /// # Errors
+    ///
+    /// Fails when a limit is met.
+    pub fn accepts(&self, text: &str) -> Result<bool, AutomatonError> {
+        Ok(Checker::new(self).check(text.as_bytes())?.is_accepted())
+    }
+}
+
+/// An error that occurs when a grammar cannot be compiled.
+#[derive(Clone, Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum GrammarError {
+    /// The JSON Schema is at fault.
+    #[error(transparent)]
+    Schema(#[from] SchemaError),
+    /// The regular expression, or the list of choices, is at fault.
+    #[error(transparent)]
+    Regex(#[from] RegexMachineError),
+    /// The GBNF grammar is at fault.
+    #[error(transparent)]
+    Gbnf(#[from] GbnfError),
+}
+
+impl GrammarError {
+    /// Returns a stable name of the kind, for machines.
+    pub fn kind(&self) -> &'static str {
+        match self {
+            GrammarError::Schema(error) => error.kind_name(),
+            GrammarError::Regex(RegexMachineError::Pattern(_)) => {
+                "invalid_regex"
+            }
+            GrammarError::Regex(RegexMachineError::NoChoices) => "no_choices",
+            GrammarError::Regex(RegexMachineError::MatchesNothing) => {
+                "unsatisfiable"
+            }
+            GrammarError::Regex(_) => "resource_limit",
+            GrammarError::Gbnf(_) => "invalid_gbnf",
+        }
+    }
+
+    /// Returns where the error is: a JSON pointer, a byte offset, or a line
+    /// and a column.
+    pub fn location(&self) -> Option<String> {
+        match self {
+            GrammarError::Schema(error) => {
+                let place = error.location();
+                let pointer = place.pointer.as_str();
+                Some(if place.document.is_empty() {
+                    pointer.to_owned()
+                } else {
+                    format!("{}#{pointer}", place.document)
+                })
+            }
+            GrammarError::Regex(RegexMachineError::Pattern(error)) => {
+                Some(error.offset().to_string())
+            }
+            GrammarError::Regex(_) => None,
+            GrammarError::Gbnf(error) => {
+                Some(format!("{}:{}", error.line(), error.column()))
+            }
+        }
+    }
+}

@@ -1,0 +1,86 @@
+//! Vocabularies small enough for brute force, and the real one.
+
+use std::sync::Arc;
+
+use maskwright::{
+    mask::TokenTrie,
+    model::{self, LoadedModel, download::cached_default_model},
+    vocabulary::{TokenId, Vocabulary},
+};
+
+/// A generator of numbers that is the same on every machine.
+#[derive(Clone, Debug)]
+pub struct Random(u64);
+
+impl Random {
+    /// Starts at a seed.
+    pub fn new(seed: u64) -> Random {
+        Random(seed.wrapping_mul(2).wrapping_add(1))
+    }
+
+    /// Returns a number below `end`, or 0 if there is none.
+    pub fn below(&mut self, end: usize) -> usize {
+        // A linear congruential generator (Knuth, MMIX); its high bits are
+        // good enough to pick cases with.
+        self.0 = self
+            .0
+            .wrapping_mul(6_364_136_223_846_793_005)
+            .wrapping_add(1_442_695_040_888_963_407);
+        usize::try_from(self.0 >> 33).unwrap_or(0) % end.max(1)
+    }
+}
+
+/// Every single byte, pieces of `texts`, pieces of JSON that end one thing
+/// and begin another, and one end token.
+///
+/// # Panics
+///
+/// Never: the tokens are valid.
+pub fn pieces(texts: &[&str], seed: u64) -> Arc<TokenTrie> {
+    let mut random = Random::new(seed);
+    let mut tokens: Vec<Vec<u8>> =
+        (0..=u8::MAX).map(|byte| vec![byte]).collect();
+    for text in texts {
+        let bytes = text.as_bytes();
+        for _ in 0..12 {
+            let start = random.below(bytes.len());
+            let end = start + 1 + random.below(9);
+            tokens.push(bytes[start..end.min(bytes.len())].to_vec());
+        }
+    }
+    let joints = [
+        "\",\"", "\":\"", "\":", "\": ", "\"}", "\"]", "},", "}]", "{\"",
+        "[\"", "[{", "\n  ", ", ", "\\u00", "\\\"", "\\", "00", "12", "true",
+        "null}", "a\":1,\"a", "\",\"a\":\"", "  ", " \t\n", "é", "\u{1F600}",
+        "a\":0,\"b\":", "],[", "\"a\"", "1,1",
+    ];
+    tokens.extend(joints.iter().map(|joint| joint.as_bytes().to_vec()));
+    tokens.retain(|token| !token.is_empty());
+    tokens.push(b"<end>".to_vec());
+    let end = TokenId(u32::try_from(tokens.len() - 1).expect("few tokens"));
+    let vocabulary =
+        Vocabulary::from_tokens(tokens, [end]).expect("valid tokens");
+    Arc::new(TokenTrie::new(Arc::new(vocabulary)))
+}
+
+/// The default model, if it was fetched.
+///
+/// # Panics
+///
+/// If `MASKWRIGHT_REQUIRE_MODEL` is set and the model is not there, or if the
+/// model is there and does not load.
+pub fn real_model(test: &str) -> Option<LoadedModel> {
+    let path = cached_default_model().expect("a readable cache");
+    if let Some(path) = path {
+        return Some(model::load(&path).expect("the model loads"));
+    }
+    assert!(
+        std::env::var_os("MASKWRIGHT_REQUIRE_MODEL").is_none(),
+        "the model is required and not there; run `maskwright model`"
+    );
+    #[expect(clippy::print_stderr, reason = "a skipped test says so")]
+    {
+        eprintln!("skipped: {test} needs the model; run `maskwright model`");
+    }
+    None
+}

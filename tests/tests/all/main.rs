@@ -1,0 +1,6 @@
+//! One binary for all tests over the corpus, so that it links once.
+
+mod corpus;
+mod masks;
+mod model;
+mod shared_cases;

@@ -1,0 +1,100 @@
+//! Masks equal brute force over the vocabulary, on random walks.
+
+use std::sync::Arc;
+
+use maskwright::{
+    grammar::SchemaOptions, mask::TokenTrie, matcher::Matcher,
+};
+use maskwright_tests::{
+    corpus::{Case, cases},
+    vocabularies::{Random, pieces, real_model},
+    walk::walk,
+};
+
+fn compare(case: &Case, trie: &Arc<TokenTrie>, n_states: usize, seed: u64) {
+    for options in [SchemaOptions::widest(), SchemaOptions::default()] {
+        let Ok(grammar) = case.compile_with(&options) else { return };
+        let compiled = grammar.compile(trie).expect("no atoms");
+        let mut matcher = Matcher::new(compiled).expect("a start");
+        let mut random = Random::new(seed);
+        walk(&mut matcher, n_states, &mut random, &mut |matcher, mask| {
+            let brute = matcher.brute_force_mask().expect("a mask");
+            assert!(
+                *mask == brute,
+                "{} in {}: the mask is {mask:?} and should be {brute:?}",
+                case.name,
+                matcher.describe(),
+            );
+        });
+        if case.kind != "schema" {
+            return;
+        }
+    }
+}
+
+#[test]
+fn masks_equal_brute_force_on_toy_vocabularies() {
+    let cases: Vec<Case> =
+        cases().into_iter().filter(|case| case.error.is_none()).collect();
+    assert!(cases.len() >= 30, "at least 30 grammars");
+    for (seed, case) in (0..).zip(&cases) {
+        let texts: Vec<&str> =
+            case.accept.iter().map(String::as_str).collect();
+        compare(case, &pieces(&texts, seed), 200, seed);
+    }
+}
+
+/// Brute force over 49,152 tokens is slow, so each grammar is looked at in
+/// fewer states here.
+#[test]
+fn masks_equal_brute_force_on_the_vocabulary_of_the_model() {
+    let Some(model) = real_model("masks on the model's vocabulary") else {
+        return;
+    };
+    let vocabulary = Arc::clone(model.tokenizer.vocabulary());
+    let trie = Arc::new(TokenTrie::new(vocabulary));
+    for (seed, case) in (0..).zip(&cases()) {
+        compare(case, &trie, 8, seed);
+    }
+}
+
+/// A matcher that goes back gives the masks that it gave before.
+#[test]
+fn rollback_and_fork_give_the_same_masks() {
+    for (seed, case) in (0..).zip(&cases()) {
+        let Ok(grammar) = case.compile() else { continue };
+        let texts: Vec<&str> =
+            case.accept.iter().map(String::as_str).collect();
+        let compiled =
+            grammar.compile(&pieces(&texts, seed)).expect("no atoms");
+        let mut matcher = Matcher::new(compiled).expect("a start");
+        let mut random = Random::new(seed);
+        for _ in 0..20 {
+            let before = matcher.mask().expect("a mask").clone();
+            let fork = matcher.fork();
+            let steps = matcher.n_steps();
+            let mut taken = 0;
+            for _ in 0..1 + random.below(5) {
+                let mask = matcher.mask().expect("a mask");
+                let tokens: Vec<_> = mask.tokens().collect();
+                let token = tokens[random.below(tokens.len())];
+                matcher.accept(token).expect("a token of the mask");
+                taken += 1;
+                if matcher.is_terminated() {
+                    break;
+                }
+            }
+            matcher.rollback(taken).expect("so many steps were taken");
+            assert_eq!(matcher.n_steps(), steps);
+            assert_eq!(*matcher.mask().expect("a mask"), before);
+            matcher = fork;
+            assert_eq!(*matcher.mask().expect("a mask"), before);
+            let tokens: Vec<_> = before.tokens().collect();
+            let token = tokens[random.below(tokens.len())];
+            matcher.accept(token).expect("a token of the mask");
+            if matcher.is_terminated() {
+                matcher.reset().expect("the start");
+            }
+        }
+    }
+}
