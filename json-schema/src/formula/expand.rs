@@ -15,6 +15,9 @@ use crate::parse::{
     NumberRule, PatternId, ResourceId, Schema, TypeSet,
 };
 
+/// Enumerations up to this size become one case a constant.
+const MAX_CASES: usize = 32;
+
 impl Formulas {
     /// The value formula "valid for this node, reached in this scope".
     pub(super) fn goal(&mut self, node: NodeId, env: EnvId) -> FormulaId {
@@ -36,9 +39,21 @@ impl Formulas {
                     }
                     [Keyword::Type(types), Keyword::Const(constant)]
                     | [Keyword::Const(constant), Keyword::Type(types)]
-                        if self.is_of(constant, types) =>
+                        if self.are_of(&[constant], types) =>
                     {
                         return self.equals(constant);
+                    }
+                    [Keyword::Enum(ref constants)]
+                        if constants.len() <= MAX_CASES =>
+                    {
+                        return self.equals_one(constants);
+                    }
+                    [Keyword::Type(types), Keyword::Enum(ref constants)]
+                    | [Keyword::Enum(ref constants), Keyword::Type(types)]
+                        if constants.len() <= MAX_CASES
+                            && self.are_of(constants, types) =>
+                    {
+                        return self.equals_one(constants);
                     }
                     _ => break,
                 },
@@ -48,10 +63,32 @@ impl Formulas {
         self.make(Form::Goal(GoalId::new(goal)))
     }
 
-    /// Whether a constant that is no number has one of the types.
-    fn is_of(&self, constant: ConstantId, types: TypeSet) -> bool {
-        let json_type = constant_type(self.pool.constant_value(constant));
-        json_type != JsonType::Number && types.contains(json_type)
+    /// Whether constants are no numbers and have one of the types.
+    fn are_of(&self, constants: &[ConstantId], types: TypeSet) -> bool {
+        constants.iter().all(|&constant| {
+            let value = self.pool.constant_value(constant);
+            let json_type = constant_type(value);
+            json_type != JsonType::Number && types.contains(json_type)
+        })
+    }
+
+    /// The value formula "equal to one of these constants".
+    fn equals_one(&mut self, constants: &[ConstantId]) -> FormulaId {
+        let parts: Parts =
+            constants.iter().map(|&constant| self.equals(constant)).collect();
+        self.or(parts)
+    }
+
+    /// The constants of a disjunction of equalities, if it is one.
+    pub(super) fn enumeration(
+        &self,
+        parts: &[FormulaId],
+    ) -> Option<Vec<ConstantId>> {
+        let constants = parts.iter().map(|&part| match *self.form(part) {
+            Form::Const(constant) => Some(constant),
+            _ => None,
+        });
+        constants.collect()
     }
 
     /// The value formula "equal to this constant".
@@ -99,10 +136,15 @@ impl Formulas {
                 let parts = self.typed_parts(&parts, json_type)?;
                 self.and(parts)
             }
-            Form::Or(parts) => {
-                let parts = self.typed_parts(&parts, json_type)?;
-                self.or(parts)
-            }
+            Form::Or(parts) => match self.enumeration(&parts) {
+                Some(constants) => {
+                    self.one_of_constants(&constants, json_type)
+                }
+                None => {
+                    let parts = self.typed_parts(&parts, json_type)?;
+                    self.or(parts)
+                }
+            },
             Form::Goal(goal) => self.expand_all(goal, json_type)?,
             Form::NotGoal(_) | Form::NotConst(_) => {
                 let positive = self.negate(formula);
@@ -260,8 +302,15 @@ impl Formulas {
         if formula.is_true() || formula.is_false() {
             return formula;
         }
-        if let Form::Const(constant) = *self.form(formula) {
-            return self.constant(constant, json_type);
+        match self.form(formula).clone() {
+            Form::Const(constant) => {
+                return self.constant(constant, json_type);
+            }
+            Form::Or(parts) => {
+                let constants = self.enumeration(&parts).unwrap_or_default();
+                return self.one_of_constants(&constants, json_type);
+            }
+            _ => {}
         }
         let known = self.typed.get(&(formula, json_type));
         known.copied().unwrap_or(FormulaId::FALSE)

@@ -199,6 +199,13 @@ impl Formulas {
                 found.values = Some(vec![constant]);
                 return found;
             }
+            Form::Or(ref parts) => {
+                found.values = self.enumeration(parts);
+                if let Some(values) = &mut found.values {
+                    values.sort_unstable();
+                }
+                return found;
+            }
             Form::Goal(goal) => self.goal_value(goal),
             _ => return found,
         };

@@ -76,6 +76,7 @@ impl Formulas {
     /// zero of the operation.
     fn simplify(&mut self, conjunction: bool, set: &mut Parts) -> bool {
         if self.has_complement(set)
+            || self.fuse_constants(conjunction, set)
             || self.fuse_bounds(conjunction, set)
             || self.fuse_sets(conjunction, set)
         {
@@ -93,6 +94,30 @@ impl Formulas {
             self.known_negation(part)
                 .is_some_and(|negation| set.binary_search(&negation).is_ok())
         })
+    }
+
+    /// A value equals one constant at most: `x = 1 ∧ x = 2` is false,
+    /// `x = 1 ∧ x ≠ 2` is `x = 1`; and the duals.
+    fn fuse_constants(&self, conjunction: bool, set: &mut Parts) -> bool {
+        let decisive = |part: FormulaId| match self.form(part) {
+            Form::Const(_) => conjunction,
+            Form::NotConst(_) => !conjunction,
+            _ => false,
+        };
+        let weak = |part: FormulaId| match self.form(part) {
+            Form::Const(_) => !conjunction,
+            Form::NotConst(_) => conjunction,
+            _ => false,
+        };
+        match set.iter().filter(|&&part| decisive(part)).count() {
+            0 => false,
+            1 => {
+                // An equal constant was found as a complement.
+                set.retain(|part| !weak(*part));
+                false
+            }
+            _ => true,
+        }
     }
 
     /// Keeps the tightest (∧) or the loosest (∨) bound of each counter.

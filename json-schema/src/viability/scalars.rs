@@ -43,6 +43,21 @@ impl Viability {
         if plain && site.except.is_none() {
             return Verdict::Yes;
         }
+        if let ([(pattern, true)], true, true, None) = (
+            &site.patterns[..],
+            site.formats.is_empty(),
+            site.rest.is_empty(),
+            &site.except,
+        ) {
+            let language = formulas.pool().pattern_value(*pattern).language();
+            let most = site.max.unwrap_or(u64::MAX);
+            let start = language.start();
+            return match language.accepts_length(start, site.min, most) {
+                Answer::Yes => Verdict::Yes,
+                Answer::No => Verdict::No,
+                Answer::Unknown => Verdict::Unknown,
+            };
+        }
         let (regex, exact) = self.expression(formulas, typed);
         let dead = Language::new(&regex, Limits::new())
             .map_or(Answer::Unknown, |language| {
