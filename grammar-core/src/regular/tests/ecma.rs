@@ -95,9 +95,8 @@ fn what_is_refused_says_where_and_why() {
         ("a{99999999999}", 1, Limit, "4294967294"),
     ];
     for (pattern, offset, kind, needle) in cases {
-        let error = match Regex::ecma(pattern) {
-            Ok(_) => panic!("{pattern} was accepted"),
-            Err(error) => error,
+        let Err(error) = Regex::ecma(pattern) else {
+            panic!("{pattern} was accepted");
         };
         assert_eq!(error.offset(), offset, "{pattern}: {error}");
         assert_eq!(error.kind(), kind, "{pattern}: {error}");

@@ -1,6 +1,7 @@
 //! Look-around against a matcher that is slow and obvious.
 
 use std::collections::BTreeSet;
+use std::fmt::Write;
 
 use proptest::prelude::*;
 
@@ -38,7 +39,7 @@ impl Ast {
                 out.push_str("(?:");
                 body.print(out);
                 let max = max.map_or(String::new(), |max| max.to_string());
-                out.push_str(&format!("){{{min},{max}}}"));
+                write!(out, "){{{min},{max}}}").expect("a string can grow");
             }
             Ast::Look { behind, negative, body } => {
                 out.push_str(match (behind, negative) {
