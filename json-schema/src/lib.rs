@@ -35,6 +35,7 @@
 
 pub mod draft;
 pub mod error;
+pub mod format;
 pub mod formula;
 pub mod keywords;
 pub mod location;
@@ -64,13 +65,23 @@ use crate::{
 };
 
 /// How a schema is read, and how its instances may be written. The default is
-/// for generation.
-#[derive(Clone, Debug, Default)]
+/// for generation: known formats are enforced.
+#[derive(Clone, Debug)]
 pub struct Options {
     /// How instances may be written.
     pub text: TextPolicy,
     /// How the schema is read.
     pub parse: parse::Options,
+}
+
+impl Default for Options {
+    fn default() -> Options {
+        let format = FormatPolicy::AssertKnown;
+        Options {
+            text: TextPolicy::default(),
+            parse: parse::Options { format, ..parse::Options::default() },
+        }
+    }
 }
 
 impl Options {

@@ -20,6 +20,10 @@ pub(crate) use reader::{Reader, read};
 pub enum Support {
     /// Its constraint is enforced.
     Enforced,
+    /// What it names is enforced where [`crate::format`] knows it and the
+    /// policy ([`FormatPolicy`](crate::FormatPolicy)) asks for it; otherwise
+    /// it is an annotation, a warning or an error, as the policy says.
+    EnforcedIfKnown,
     /// It constrains nothing, by the specification.
     Annotation,
     /// It is read with another keyword.
@@ -46,7 +50,7 @@ use Draft::{
     Draft4 as D4, Draft6 as D6, Draft7 as D7, Draft201909 as D19,
     Draft202012 as D20,
 };
-use Support::{Annotation, Enforced, NotYet, With};
+use Support::{Annotation, Enforced, EnforcedIfKnown, NotYet, With};
 
 /// What works where items must differ.
 const NO_UNIQUE: &str =
@@ -86,7 +90,7 @@ pub static KEYWORDS: &[KeywordInfo] = &[
     row("minLength", D4, None, Enforced),
     row("maxLength", D4, None, Enforced),
     row("pattern", D4, None, Enforced),
-    row("format", D4, None, Enforced),
+    row("format", D4, None, EnforcedIfKnown),
     row("properties", D4, None, Enforced),
     row("patternProperties", D4, None, Enforced),
     row("additionalProperties", D4, None, Enforced),

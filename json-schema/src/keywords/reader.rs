@@ -69,7 +69,10 @@ impl<'a> Reader<'_, 'a> {
             if keyword == "$ref" {
                 self.used("$ref");
                 reference::reference(self, value)?;
-            } else if super::support(keyword) == Some(super::Enforced) {
+            } else if matches!(
+                super::support(keyword),
+                Some(super::Enforced | super::EnforcedIfKnown)
+            ) {
                 self.warn(keyword, WarningReason::HiddenByRef);
             }
         }

@@ -4,6 +4,7 @@ use serde_json::Value;
 
 use super::Reader;
 use crate::error::{ErrorKind, SchemaError};
+use crate::format;
 use crate::parse::{FormatPolicy, Keyword, WarningReason};
 
 /// Reads an assertion on strings; false where it is something else.
@@ -47,10 +48,13 @@ pub(super) fn format<'a>(
         return Err(reader.invalid("format", "a string"));
     };
     let options = reader.builder.options;
-    let known = options.known_formats.iter().any(|known| known == name);
+    let draft = reader.draft();
+    let known = options.known_formats.iter().any(|known| known == name)
+        && format::since(name).is_none_or(|since| since <= draft);
     match options.format {
         FormatPolicy::Annotate => {}
         FormatPolicy::AssertKnown | FormatPolicy::AssertAll if known => {
+            let name = format::name_in(name, draft);
             let format = reader.builder.pool.format(name);
             reader.push("format", Keyword::Format(format));
         }

@@ -16,6 +16,7 @@ use maskwright_grammar_core::{
 use super::prelude::UNBOUNDED;
 use crate::{
     error::SchemaError,
+    format,
     formula::{Form, FormulaId, Formulas},
     parse::JsonType,
     viability::{COMPILE_BUDGET, STATE_BUDGET, Verdict, Viability},
@@ -85,7 +86,8 @@ impl Algebra {
     /// Takes the formulas of a schema, and checks that some value satisfies
     /// it.
     pub(crate) fn new(mut formulas: Formulas) -> Result<Algebra, SchemaError> {
-        let mut viability = Viability::new(COMPILE_BUDGET);
+        let mut viability =
+            Viability::new(COMPILE_BUDGET).with_formats(format::language);
         viability.check_root(&mut formulas)?;
         viability.set_budget(STATE_BUDGET);
         Ok(Algebra { inner: Mutex::new(Inner { formulas, viability }) })
@@ -106,8 +108,9 @@ impl Algebra {
 
     /// The language of a typed formula of strings.
     pub(crate) fn regex(&self, formula: Typed) -> Regex {
-        // A format that is asserted is refused while no format is known.
-        self.lock().string_regex(formula, &|_| Regex::any_string())
+        self.lock().string_regex(formula, &|name| {
+            format::language(name).unwrap_or_else(Regex::any_string)
+        })
     }
 
     /// Whether some value of one type may satisfy a typed formula; of a

@@ -14,6 +14,9 @@ mod pool;
 pub(crate) mod resources;
 mod schema;
 
+#[cfg(test)]
+mod tests;
+
 use std::collections::BTreeMap;
 
 use serde_json::Value;
@@ -32,6 +35,7 @@ pub use schema::{
 
 use crate::draft::Draft;
 use crate::error::{ErrorKind, SchemaError};
+use crate::format;
 use crate::location::Location;
 use builder::Builder;
 use resources::{Dialect, Resources};
@@ -76,7 +80,7 @@ impl Default for Limits {
 }
 
 /// How a schema is read.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug)]
 pub struct Options {
     /// The draft where `$schema` is absent or unknown. Without one, 2020-12
     /// is used and the spellings of older drafts are understood too.
@@ -85,10 +89,23 @@ pub struct Options {
     pub documents: BTreeMap<String, Value>,
     /// What `format` means.
     pub format: FormatPolicy,
-    /// The formats that can be enforced.
+    /// The formats that are enforced, each since the draft that brought
+    /// it. A name without a [`format::language`] allows every string.
     pub known_formats: &'static [&'static str],
     /// How large the schema may be.
     pub limits: Limits,
+}
+
+impl Default for Options {
+    fn default() -> Options {
+        Options {
+            draft: None,
+            documents: BTreeMap::new(),
+            format: FormatPolicy::default(),
+            known_formats: format::KNOWN,
+            limits: Limits::default(),
+        }
+    }
 }
 
 /// Reads a schema from its text.

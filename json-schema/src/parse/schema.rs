@@ -294,7 +294,9 @@ impl std::fmt::Display for Warning {
             WarningReason::WithoutPartner => {
                 "does nothing without the keyword that it belongs to"
             }
-            WarningReason::UnknownFormat => "names a format that is not known",
+            WarningReason::UnknownFormat => {
+                "names a format that the draft does not have"
+            }
         };
         write!(
             f,
