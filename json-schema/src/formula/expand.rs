@@ -136,15 +136,14 @@ impl Formulas {
                 let parts = self.typed_parts(&parts, json_type)?;
                 self.and(parts)
             }
-            Form::Or(parts) => match self.enumeration(&parts) {
-                Some(constants) => {
+            Form::Or(parts) => {
+                if let Some(constants) = self.enumeration(&parts) {
                     self.one_of_constants(&constants, json_type)
-                }
-                None => {
+                } else {
                     let parts = self.typed_parts(&parts, json_type)?;
                     self.or(parts)
                 }
-            },
+            }
             Form::Goal(goal) => self.expand_all(goal, json_type)?,
             Form::NotGoal(_) | Form::NotConst(_) => {
                 let positive = self.negate(formula);

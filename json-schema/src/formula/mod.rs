@@ -34,6 +34,9 @@ mod site;
 mod strings;
 mod track;
 
+#[cfg(test)]
+mod tests;
+
 pub use arena::Formulas;
 pub use form::{
     EnvId, Evaluator, Form, FormulaId, Goal, GoalId, Key, KeySet, KeySetId,

@@ -75,7 +75,7 @@ impl Formulas {
     /// Simplifies two or more children, sorted; true where the whole is the
     /// zero of the operation.
     fn simplify(&mut self, conjunction: bool, set: &mut Parts) -> bool {
-        if self.has_complement(set)
+        if self.has_complement(conjunction, set)
             || self.fuse_constants(conjunction, set)
             || self.fuse_bounds(conjunction, set)
             || self.fuse_sets(conjunction, set)
@@ -88,11 +88,21 @@ impl Formulas {
         false
     }
 
-    /// Whether the children contain `x` and `¬x`.
-    fn has_complement(&self, set: &[FormulaId]) -> bool {
+    /// Whether the children contain `x` and `¬x`. The latter may have been
+    /// flattened into them.
+    fn has_complement(&self, conjunction: bool, set: &[FormulaId]) -> bool {
+        let inside = |part: FormulaId| set.binary_search(&part).is_ok();
         set.iter().any(|&part| {
-            self.known_negation(part)
-                .is_some_and(|negation| set.binary_search(&negation).is_ok())
+            let Some(negation) = self.known_negation(part) else {
+                return false;
+            };
+            inside(negation)
+                || match (conjunction, self.form(negation)) {
+                    (true, Form::And(parts)) | (false, Form::Or(parts)) => {
+                        parts.iter().all(|&part| inside(part))
+                    }
+                    _ => false,
+                }
         })
     }
 

@@ -307,7 +307,7 @@ mod tests {
     fn agrees_with_serde_json_on_good_texts() {
         let texts = [
             "null",
-            " [1, -0.5e+3, 10E2, \"a\\u00e9\\ud83d\\ude00\\n\"] ",
+            " [1, -0.5e+3, 10e-2, \"a\\u00e9\\ud83d\\ude00\\n\"] ",
             "{\"a\":{\"b\":[[],{}]},\"c\":true,\"d\":false}",
             "0",
             "\"\"",
