@@ -43,9 +43,7 @@ use self::{
     text::{Edge, Spelling},
     values::{Question, QuestionId},
 };
-use crate::{
-    error::SchemaError, formula::Formulas, number::NumberState,
-};
+use crate::{error::SchemaError, formula::Formulas, number::NumberState};
 
 /// How many states one machine may have.
 const MAX_STATES: usize = 1 << 22;
@@ -525,7 +523,7 @@ impl Automaton for Machine {
         }
         match self.table.key(state) {
             Key::Root(_) => "at the start of the value".to_owned(),
-            Key::RootEnd => "at the end of the text".to_owned(),
+            Key::RootEnd => "the text".to_owned(),
             Key::Object { place: Place::Open, .. } => {
                 "after the opening brace of an object".to_owned()
             }
@@ -551,11 +549,11 @@ impl Automaton for Machine {
             Key::Array { place: Place::Before, .. } => {
                 "before an item".to_owned()
             }
-            Key::WaitKey { .. } => "inside a key".to_owned(),
+            Key::WaitKey { .. } => "a key".to_owned(),
             Key::WaitValue { pending, .. } => {
-                format!("inside the value of {}", self.describe_key(*pending))
+                format!("the value of {}", self.describe_key(*pending))
             }
-            Key::WaitItem { .. } => "inside an item".to_owned(),
+            Key::WaitItem { .. } => "an item".to_owned(),
             Key::Name { .. } | Key::Pattern { .. } => {
                 "inside a key".to_owned()
             }

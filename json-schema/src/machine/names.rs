@@ -104,7 +104,8 @@ mod tests {
             for code in word.chars() {
                 let mut edges = Vec::new();
                 names.edges(range, &mut edges);
-                let edge = edges.iter().find(|edge| edge.lo == code.into());
+                let edge =
+                    edges.iter().find(|edge| edge.lo == u32::from(code));
                 range = edge.expect("the name leads on").to;
             }
             assert_eq!(names.whole(range), Some(position), "{word}");

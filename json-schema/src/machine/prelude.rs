@@ -474,7 +474,7 @@ impl Automaton for Prelude {
     fn describe(&self, state: StateId) -> String {
         match self.table.key(state) {
             Key::Root => "any JSON value".to_owned(),
-            Key::RootEnd => "the end of the text".to_owned(),
+            Key::RootEnd => "the text".to_owned(),
             Key::String { window, .. } if *window == Window::FREE => {
                 "inside a string".to_owned()
             }
@@ -496,13 +496,13 @@ impl Place {
     fn describe(self) -> &'static str {
         match self {
             Place::ObjectOpen => "after the opening brace of an object",
-            Place::AfterKey => "after a key",
-            Place::BeforeValue => "before the value of a member",
-            Place::AfterMember => "after a member",
-            Place::BeforeMember => "before a key",
+            Place::AfterKey => "an object, after a key",
+            Place::BeforeValue => "an object, before a value",
+            Place::AfterMember => "an object, after a member",
+            Place::BeforeMember => "an object, before a key",
             Place::ArrayOpen => "after the opening bracket of an array",
-            Place::AfterItem => "after an item",
-            Place::BeforeItem => "before an item",
+            Place::AfterItem => "an array, after an item",
+            Place::BeforeItem => "an array, before an item",
         }
     }
 }
