@@ -8,7 +8,7 @@ use tokenizers::Tokenizer;
 
 use crate::clock::Clock;
 use crate::corpus::{self, Case, Selection};
-use crate::engine::{Engine, LlGuidance};
+use crate::engine::{Engine, LlGuidance, Maskwright};
 use crate::measure::measure;
 use crate::memory::{self, Handover};
 use crate::options::Options;
@@ -18,7 +18,7 @@ use crate::slowest::{self, Tools};
 use crate::tokenizer::{self, Shape};
 
 /// The engines by the names of `--engine`.
-const ENGINES: [&str; 1] = ["llguidance"];
+const ENGINES: [&str; 2] = ["llguidance", "maskwright"];
 
 fn load_engine(
     name: &str,
@@ -27,6 +27,7 @@ fn load_engine(
 ) -> Result<Box<dyn Engine>, String> {
     let start = Instant::now();
     let engine: Box<dyn Engine> = match name {
+        "maskwright" => Box::new(Maskwright::load(path, shape)?),
         "llguidance" => Box::new(LlGuidance::load(path, shape)?),
         _ => return Err(format!("no engine is named {name}")),
     };

@@ -99,13 +99,13 @@ fn run_case(
 ) -> Outcome {
     let (sequence, compile) = clock.time(|| engine.open(&case.schema));
     let mut sequence = sequence?;
-    let cold = sequence.cold_copy()?;
+    let prototype = sequence.prototype();
     let (first, first_mask) = clock.time(|| sequence.mask_into(words));
     first.map_err(|error| format!("first mask: {error}"))?;
     drop(sequence);
     let mut tests = Vec::with_capacity(case.tests.len());
     for instance in &case.tests {
-        let copy = cold.cold_copy()?;
+        let copy = prototype.start()?;
         tests.push(run_instance(copy, instance, clock, words));
     }
     Ok(Compiled { compile, first_mask, tests })

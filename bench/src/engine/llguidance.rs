@@ -9,7 +9,7 @@ use llguidance::toktrie::InferenceCapabilities;
 use llguidance::{Matcher, ParserFactory};
 use toktrie_hf_tokenizers::ByteTokenizer;
 
-use super::{Engine, Sequence};
+use super::{Engine, Prototype, Sequence};
 use crate::tokenizer::Shape;
 
 /// The engine with its tokenizer environment.
@@ -61,9 +61,15 @@ impl Engine for LlGuidance {
 
 struct Running(Matcher);
 
-impl Sequence for Running {
-    fn cold_copy(&self) -> Result<Box<dyn Sequence>, String> {
+impl Prototype for Running {
+    fn start(&self) -> Result<Box<dyn Sequence>, String> {
         Ok(Box::new(Running(self.0.deep_clone())))
+    }
+}
+
+impl Sequence for Running {
+    fn prototype(&self) -> Box<dyn Prototype> {
+        Box::new(Running(self.0.deep_clone()))
     }
 
     fn mask_into(&mut self, words: &mut [u32]) -> Result<(), String> {

@@ -6,8 +6,9 @@
 //! tables read.
 
 mod llguidance;
+mod maskwright;
 
-pub use self::llguidance::LlGuidance;
+pub use self::{llguidance::LlGuidance, maskwright::Maskwright};
 
 /// A grammar engine with its vocabulary loaded.
 pub trait Engine {
@@ -22,15 +23,22 @@ pub trait Engine {
     fn open(&self, schema: &str) -> Result<Box<dyn Sequence>, String>;
 }
 
-/// The state of one output.
-pub trait Sequence {
-    /// A sequence at the start of the same grammar that knows nothing of what
-    /// this one has built. Called before the first mask, outside the clock.
+/// A grammar from which any number of outputs can start cold.
+pub trait Prototype {
+    /// A sequence that knows nothing of what another one has built. Called
+    /// outside the clock.
     ///
     /// # Errors
     ///
     /// As for [`Engine::open`].
-    fn cold_copy(&self) -> Result<Box<dyn Sequence>, String>;
+    fn start(&self) -> Result<Box<dyn Sequence>, String>;
+}
+
+/// The state of one output.
+pub trait Sequence {
+    /// The grammar of this sequence, which has not been asked for a mask yet.
+    /// Called outside the clock.
+    fn prototype(&self) -> Box<dyn Prototype>;
 
     /// Writes the allowed tokens as bits, token 0 lowest, into `words`.
     ///

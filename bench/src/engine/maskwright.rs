@@ -1,0 +1,128 @@
+//! Maskwright with whitespace anywhere and declared property order, and every
+//! spelling of strings and numbers that JSON allows, as the peer.
+//!
+//! The vocabulary, its trie and the walks of the machines that all schemas
+//! share live as long as the engine; what belongs to a schema is built anew
+//! for each sequence.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use maskwright::compiled::CompiledGrammar;
+use maskwright::mask::TokenTrie;
+use maskwright::matcher::Matcher;
+use maskwright::vocabulary::{TokenId, Vocabulary};
+use maskwright_json_schema::{
+    Escapes, Numbers, Options, Order, TextPolicy, Whitespace, compile,
+};
+
+use super::{Engine, Prototype, Sequence};
+use crate::tokenizer::Shape;
+
+/// The engine with its vocabulary.
+#[derive(Debug)]
+pub struct Maskwright {
+    shared: Arc<Shared>,
+}
+
+#[derive(Debug)]
+struct Shared {
+    tokens: Arc<TokenTrie>,
+    options: Options,
+}
+
+impl Maskwright {
+    /// Loads the vocabulary.
+    ///
+    /// # Errors
+    ///
+    /// What the library said of the tokenizer's file.
+    pub fn load(path: &Path, shape: Shape) -> Result<Maskwright, String> {
+        let mut vocabulary = Vocabulary::from_path(path)
+            .and_then(|vocabulary| {
+                vocabulary.with_end_tokens([TokenId(shape.end_token)])
+            })
+            .map_err(|error| error.to_string())?;
+        vocabulary
+            .set_n_logits(shape.width as usize)
+            .map_err(|error| error.to_string())?;
+        let tokens = Arc::new(TokenTrie::new(Arc::new(vocabulary)));
+        let text = TextPolicy {
+            order: Order::Schema,
+            whitespace: Whitespace::Any { max: u32::MAX },
+            escapes: Escapes::Any,
+            numbers: Numbers::Json,
+        };
+        let options = Options { text, ..Options::default() };
+        Ok(Maskwright { shared: Arc::new(Shared { tokens, options }) })
+    }
+}
+
+impl Engine for Maskwright {
+    fn name(&self) -> &'static str {
+        "Maskwright"
+    }
+
+    fn open(&self, schema: &str) -> Result<Box<dyn Sequence>, String> {
+        open(&self.shared, schema)
+    }
+}
+
+fn open(
+    shared: &Arc<Shared>,
+    schema: &str,
+) -> Result<Box<dyn Sequence>, String> {
+    let compiled =
+        compile(schema, &shared.options).map_err(|error| error.to_string())?;
+    let tokens = Arc::clone(&shared.tokens);
+    let grammar = CompiledGrammar::new(compiled.automaton, tokens)
+        .map_err(|error| error.to_string())?;
+    let matcher =
+        Matcher::new(Arc::new(grammar)).map_err(|error| error.to_string())?;
+    let source =
+        Source { shared: Arc::clone(shared), schema: Arc::from(schema) };
+    Ok(Box::new(Running { matcher, source }))
+}
+
+/// What a cold sequence is made from.
+#[derive(Clone)]
+struct Source {
+    shared: Arc<Shared>,
+    schema: Arc<str>,
+}
+
+impl Prototype for Source {
+    fn start(&self) -> Result<Box<dyn Sequence>, String> {
+        open(&self.shared, &self.schema)
+    }
+}
+
+struct Running {
+    matcher: Matcher,
+    source: Source,
+}
+
+impl Sequence for Running {
+    fn prototype(&self) -> Box<dyn Prototype> {
+        Box::new(self.source.clone())
+    }
+
+    fn mask_into(&mut self, words: &mut [u32]) -> Result<(), String> {
+        self.matcher
+            .mask_into(words)
+            .map(|_| ())
+            .map_err(|error| error.to_string())
+    }
+
+    fn accept(&mut self, token: u32) -> Result<(), String> {
+        self.matcher.accept(TokenId(token)).map_err(|error| error.to_string())
+    }
+
+    fn is_accepting(&mut self) -> bool {
+        self.matcher.is_accepting().unwrap_or(false)
+    }
+
+    fn describe(&self) -> String {
+        self.matcher.describe()
+    }
+}
