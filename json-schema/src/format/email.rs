@@ -11,7 +11,7 @@ const MAX_LOCAL: u32 = 64;
 const OTHER: &str = "\\u{80}-\\u{10FFFF}";
 
 pub(super) fn email() -> Regex {
-    mailbox("", host::plain_hostname())
+    mailbox("", &host::plain_hostname())
 }
 
 pub(super) fn idn_email() -> Regex {
@@ -20,11 +20,11 @@ pub(super) fn idn_email() -> Regex {
     let label = format!("{edge}(?:{inner}{{0,61}}{edge})?");
     let domain = pattern(&format!("{label}(?:\\.{label})*"));
     let length = Regex::length(1, Some(host::MAX_NAME));
-    mailbox(OTHER, domain.and(&length))
+    mailbox(OTHER, &domain.and(&length))
 }
 
 /// A mailbox whose local part may have `more` characters.
-fn mailbox(more: &str, domain: Regex) -> Regex {
+fn mailbox(more: &str, domain: &Regex) -> Regex {
     let atom = format!("[0-9A-Za-z!#$%&'*+/=?^_`{{|}}~{more}-]+");
     let quoted = format!("[ !#-\\[\\]-~{more}]|\\\\[ -~]");
     let local = pattern(&format!("{atom}(?:\\.{atom})*|\"(?:{quoted})*\""));

@@ -112,7 +112,7 @@ impl Machine {
     ) -> Result<Option<u32>, AutomatonError> {
         let info = self.array_info(array)?;
         let mut after = info.after.clone();
-        let alive = self.settle(info.question, verdicts, &mut after.rest)?;
+        let alive = self.settle(info.question, verdicts, &mut after.rest);
         alive.then(|| self.parts.arrays.intern(after)).transpose()
     }
 }

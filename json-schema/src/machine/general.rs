@@ -11,7 +11,7 @@ use super::{
     Machine,
     algebra::{Algebra, Typed, Value},
     keys::{KeyClass, Viable, set_bit},
-    objects::{Object, ObjectSite, Seen, SiteKind},
+    objects::{Object, ObjectSite, Seen},
     values::QuestionId,
 };
 use crate::{
@@ -225,16 +225,6 @@ impl ObjectSite {
             .filter(|member| next <= member.rank && member.rank < end)
             .map(|member| member.name)
             .collect()
-    }
-}
-
-impl SiteKind {
-    /// The formulas of a general site.
-    pub(crate) fn formulas(&self) -> &[Typed] {
-        match self {
-            SiteKind::Flat(_) => &[],
-            SiteKind::General(formulas) => formulas,
-        }
     }
 }
 

@@ -15,7 +15,7 @@ use maskwright_grammar_core::{
 use smallvec::SmallVec;
 
 use super::{
-    Key, Machine,
+    Machine, StateKey,
     algebra::language,
     guard,
     names::NameRange,
@@ -169,7 +169,9 @@ impl Machine {
     ) -> Result<StateId, AutomatonError> {
         match spelling.if_free(NameRange::is_none) {
             Some(free) => self.prelude.key_at(free),
-            None => self.table.intern(Key::Name { site, viable, spelling }),
+            None => {
+                self.table.intern(StateKey::Name { site, viable, spelling })
+            }
         }
     }
 
@@ -244,7 +246,9 @@ impl Machine {
     ) -> Result<StateId, AutomatonError> {
         match spelling.if_free(|tuple| tuple == FREE) {
             Some(free) => self.prelude.key_at(free),
-            None => self.table.intern(Key::Pattern { site, viable, spelling }),
+            None => {
+                self.table.intern(StateKey::Pattern { site, viable, spelling })
+            }
         }
     }
 

@@ -52,7 +52,7 @@ const MAX_PARTS: usize = 1 << 22;
 
 /// The key of a state.
 #[derive(Clone, Debug, Eq, Hash, PartialEq)]
-enum Key {
+enum StateKey {
     /// The start of the text, whose value is asked a question.
     Root(QuestionId),
     /// Waiting for that value, or done with it.
@@ -102,7 +102,7 @@ enum Place {
 /// The machine of one schema under one policy.
 #[derive(Debug)]
 pub(crate) struct Machine {
-    table: StateTable<Key>,
+    table: StateTable<StateKey>,
     start: StateId,
     prelude: Arc<Prelude>,
     /// The prelude again, as the runtime wants it.
@@ -176,7 +176,9 @@ impl Machine {
         };
         let question = machine.question(root, Box::default());
         machine.start = question
-            .and_then(|question| machine.table.intern(Key::Root(question)))
+            .and_then(|question| {
+                machine.table.intern(StateKey::Root(question))
+            })
             .expect("empty tables have room");
         Ok(machine)
     }
@@ -189,7 +191,7 @@ impl Machine {
     ) -> Result<(), AutomatonError> {
         let number = self.number_spec(spec)?;
         for (byte, state) in number.live_bytes(state) {
-            let next = self.table.intern(Key::Number { spec, state })?;
+            let next = self.table.intern(StateKey::Number { spec, state })?;
             row.byte(byte, Step::Stay(next));
         }
         if number.may_end(state) {
@@ -210,56 +212,56 @@ impl Machine {
         }
     }
 
-    fn build(&self, key: &Key) -> Result<Row, AutomatonError> {
+    fn build(&self, key: &StateKey) -> Result<Row, AutomatonError> {
         let mut row = RowBuilder::new();
         match *key {
-            Key::Root(question) => {
-                let end = self.table.intern(Key::RootEnd)?;
+            StateKey::Root(question) => {
+                let end = self.table.intern(StateKey::RootEnd)?;
                 self.calls(question, &mut |_| Ok(end), &mut row)?;
             }
-            Key::RootEnd => {
+            StateKey::RootEnd => {
                 row.finish(NOTHING);
             }
-            Key::Object { object, place } => {
+            StateKey::Object { object, place } => {
                 self.build_object(object, place, &mut row)?;
             }
-            Key::Member { pending, place } => {
+            StateKey::Member { pending, place } => {
                 self.build_member(pending, place, &mut row)?;
             }
-            Key::Array { array, place } => {
+            StateKey::Array { array, place } => {
                 self.build_array(array, place, &mut row)?;
             }
             // Nothing can be read while a callee is running.
-            Key::WaitKey { .. }
-            | Key::WaitValue { .. }
-            | Key::WaitItem { .. } => {}
-            Key::Name { site, viable, spelling } => {
+            StateKey::WaitKey { .. }
+            | StateKey::WaitValue { .. }
+            | StateKey::WaitItem { .. } => {}
+            StateKey::Name { site, viable, spelling } => {
                 return self.build_name(site, viable, spelling);
             }
-            Key::Pattern { site, viable, spelling } => {
+            StateKey::Pattern { site, viable, spelling } => {
                 return self.build_pattern(site, viable, spelling);
             }
-            Key::String { spec, spelling } => {
+            StateKey::String { spec, spelling } => {
                 self.build_string(spec, spelling, &mut row)?;
             }
-            Key::Window { bounds, at, spelling } => {
+            StateKey::Window { bounds, at, spelling } => {
                 self.build_window(bounds, at, spelling, &mut row)?;
             }
-            Key::Number { spec, ref state } => {
+            StateKey::Number { spec, ref state } => {
                 self.build_number(spec, state, &mut row)?;
             }
-            Key::Gap { core, left } => {
+            StateKey::Gap { core, left } => {
                 let more = match left {
                     1 => core,
                     UNBOUNDED => self.table.intern(key.clone())?,
                     left => {
                         let left = left - 1;
-                        self.table.intern(Key::Gap { core, left })?
+                        self.table.intern(StateKey::Gap { core, left })?
                     }
                 };
                 gap_row(self.row(core)?, core, left, more, &mut row);
             }
-            Key::Space(then) => {
+            StateKey::Space(then) => {
                 row.byte(b' ', Step::Stay(then));
                 if self.row(then)?.registers {
                     row.registers();
@@ -289,10 +291,10 @@ impl Machine {
             return Ok(());
         };
         if place == Place::After {
-            let before = Key::Object { object, place: Place::Before };
+            let before = StateKey::Object { object, place: Place::Before };
             row.byte(b',', Step::Stay(self.separated(before)?));
         } else {
-            let resume = self.table.intern(Key::WaitKey { object })?;
+            let resume = self.table.intern(StateKey::WaitKey { object })?;
             let callee = self.key_start(site, viable)?;
             row.byte(b'"', Step::Call { resume, callee });
         }
@@ -311,13 +313,13 @@ impl Machine {
             row.registers();
         }
         if place == Place::After {
-            let before = Key::Member { pending, place: Place::Before };
+            let before = StateKey::Member { pending, place: Place::Before };
             row.byte(b':', Step::Stay(self.separated(before)?));
             return Ok(());
         }
         let question = self.pending_info(pending)?.question;
         let mut wait =
-            |known| self.table.intern(Key::WaitValue { pending, known });
+            |known| self.table.intern(StateKey::WaitValue { pending, known });
         self.calls(question, &mut wait, row)
     }
 
@@ -337,12 +339,12 @@ impl Machine {
             return Ok(());
         };
         if place == Place::After {
-            let before = Key::Array { array, place: Place::Before };
+            let before = StateKey::Array { array, place: Place::Before };
             row.byte(b',', Step::Stay(self.separated(before)?));
             return Ok(());
         }
         let mut wait =
-            |known| self.table.intern(Key::WaitItem { array, known });
+            |known| self.table.intern(StateKey::WaitItem { array, known });
         self.calls(question, &mut wait, row)
     }
 
@@ -355,7 +357,7 @@ impl Machine {
     ) -> Result<(), AutomatonError> {
         let mut intern = |spelling, next: Window| {
             let at = at.far_or(next);
-            self.table.intern(Key::Window { bounds, at, spelling })
+            self.table.intern(StateKey::Window { bounds, at, spelling })
         };
         let escapes = self.policy.escapes;
         fill_window(spelling, at, escapes, NOTHING, &mut intern, row)?;
@@ -371,19 +373,19 @@ impl Machine {
     }
 
     /// A place before which white space may stand.
-    fn gap(&self, place: Key) -> Result<StateId, AutomatonError> {
+    fn gap(&self, place: StateKey) -> Result<StateId, AutomatonError> {
         let core = self.table.intern(place)?;
         match self.policy.whitespace.max() {
             0 => Ok(core),
-            left => self.table.intern(Key::Gap { core, left }),
+            left => self.table.intern(StateKey::Gap { core, left }),
         }
     }
 
     /// A place after a comma or a colon.
-    fn separated(&self, place: Key) -> Result<StateId, AutomatonError> {
+    fn separated(&self, place: StateKey) -> Result<StateId, AutomatonError> {
         if self.policy.whitespace == Whitespace::Spaced {
             let core = self.table.intern(place)?;
-            self.table.intern(Key::Space(core))
+            self.table.intern(StateKey::Space(core))
         } else {
             self.gap(place)
         }
@@ -417,21 +419,23 @@ impl Automaton for Machine {
             return self.prelude.resume(resume, outcome);
         }
         let next = match *self.table.key(resume) {
-            Key::WaitKey { object } => {
+            StateKey::WaitKey { object } => {
                 let key = KeyClass::of_outcome(outcome);
                 let pending =
                     self.parts.pendings.intern(Pending { object, key })?;
-                Some(Key::Member { pending, place: Place::After })
+                Some(StateKey::Member { pending, place: Place::After })
             }
-            Key::WaitValue { pending, known } => {
+            StateKey::WaitValue { pending, known } => {
                 let verdicts = self.verdicts(known, outcome);
-                self.object_after(pending, verdicts)?
-                    .map(|object| Key::Object { object, place: Place::After })
+                self.object_after(pending, verdicts)?.map(|object| {
+                    StateKey::Object { object, place: Place::After }
+                })
             }
-            Key::WaitItem { array, known } => {
+            StateKey::WaitItem { array, known } => {
                 let verdicts = self.verdicts(known, outcome);
-                self.array_after(array, verdicts)?
-                    .map(|array| Key::Array { array, place: Place::After })
+                self.array_after(array, verdicts)?.map(|array| {
+                    StateKey::Array { array, place: Place::After }
+                })
             }
             _ => return Ok(Resumed::from([resume])),
         };
@@ -448,10 +452,10 @@ impl Automaton for Machine {
             return self.prelude.enter(caller, callee);
         }
         match *self.table.key(callee) {
-            Key::Name { .. } | Key::Pattern { .. } => {
+            StateKey::Name { .. } | StateKey::Pattern { .. } => {
                 guard::enter_key(caller, callee)
             }
-            Key::Window { bounds, .. } => Frame {
+            StateKey::Window { bounds, .. } => Frame {
                 counts: [bounds.least, bounds.most],
                 ..Frame::new(callee)
             },
@@ -468,14 +472,14 @@ impl Automaton for Machine {
         if frame.state.is_shared() {
             return self.prelude.advance(frame, byte, to);
         }
-        if let Key::Name { .. } | Key::Pattern { .. } =
+        if let StateKey::Name { .. } | StateKey::Pattern { .. } =
             self.table.key(frame.state)
         {
             guard::advance_key(frame, byte);
         }
         frame.state = to;
         if !to.is_shared()
-            && let Key::Window {
+            && let StateKey::Window {
                 bounds,
                 spelling: spelling @ Spelling::Between(()),
                 ..
@@ -486,7 +490,7 @@ impl Automaton for Machine {
             frame.counts = [left.least, left.most];
             let at = left.clamped();
             frame.state = if at.is_far() {
-                self.table.intern(Key::Window { bounds, at, spelling })?
+                self.table.intern(StateKey::Window { bounds, at, spelling })?
             } else {
                 self.prelude.string(at)?
             };
@@ -509,8 +513,8 @@ impl Automaton for Machine {
             return self.prelude.watch(frame);
         }
         match *self.table.key(frame.state) {
-            Key::Name { .. } => guard::watch_key(frame),
-            Key::Pattern { site, viable, spelling } => {
+            StateKey::Name { .. } => guard::watch_key(frame),
+            StateKey::Pattern { site, viable, spelling } => {
                 self.watch_pattern(frame, site, viable, spelling)
             }
             _ => Watch::Clear,
@@ -522,46 +526,48 @@ impl Automaton for Machine {
             return self.prelude.describe(state);
         }
         match self.table.key(state) {
-            Key::Root(_) => "at the start of the value".to_owned(),
-            Key::RootEnd => "the text".to_owned(),
-            Key::Object { place: Place::Open, .. } => {
+            StateKey::Root(_) => "at the start of the value".to_owned(),
+            StateKey::RootEnd => "the text".to_owned(),
+            StateKey::Object { place: Place::Open, .. } => {
                 "after the opening brace of an object".to_owned()
             }
-            Key::Object { place: Place::After, .. } => {
+            StateKey::Object { place: Place::After, .. } => {
                 "after a member".to_owned()
             }
-            Key::Object { place: Place::Before, .. } => {
+            StateKey::Object { place: Place::Before, .. } => {
                 "before a key".to_owned()
             }
-            Key::Member { pending, place } => {
+            StateKey::Member { pending, place } => {
                 let key = self.describe_key(*pending);
                 match place {
                     Place::Before => format!("before the value of {key}"),
                     Place::Open | Place::After => format!("after {key}"),
                 }
             }
-            Key::Array { place: Place::Open, .. } => {
+            StateKey::Array { place: Place::Open, .. } => {
                 "after the opening bracket of an array".to_owned()
             }
-            Key::Array { place: Place::After, .. } => {
+            StateKey::Array { place: Place::After, .. } => {
                 "after an item".to_owned()
             }
-            Key::Array { place: Place::Before, .. } => {
+            StateKey::Array { place: Place::Before, .. } => {
                 "before an item".to_owned()
             }
-            Key::WaitKey { .. } => "a key".to_owned(),
-            Key::WaitValue { pending, .. } => {
+            StateKey::WaitKey { .. } => "a key".to_owned(),
+            StateKey::WaitValue { pending, .. } => {
                 format!("the value of {}", self.describe_key(*pending))
             }
-            Key::WaitItem { .. } => "an item".to_owned(),
-            Key::Name { .. } | Key::Pattern { .. } => {
+            StateKey::WaitItem { .. } => "an item".to_owned(),
+            StateKey::Name { .. } | StateKey::Pattern { .. } => {
                 "inside a key".to_owned()
             }
-            Key::String { .. } | Key::Window { .. } => {
+            StateKey::String { .. } | StateKey::Window { .. } => {
                 "inside a string".to_owned()
             }
-            Key::Number { .. } => "inside a number".to_owned(),
-            Key::Gap { core, .. } | Key::Space(core) => self.describe(*core),
+            StateKey::Number { .. } => "inside a number".to_owned(),
+            StateKey::Gap { core, .. } | StateKey::Space(core) => {
+                self.describe(*core)
+            }
         }
     }
 }

@@ -209,7 +209,7 @@ impl Machine {
         let info = self.pending_info(pending)?;
         let mut after = info.after.clone();
         let question = Some(info.question);
-        let alive = self.settle(question, verdicts, &mut after.rest)?;
+        let alive = self.settle(question, verdicts, &mut after.rest);
         alive.then(|| self.parts.objects.intern(after)).transpose()
     }
 }

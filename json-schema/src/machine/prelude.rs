@@ -82,7 +82,7 @@ impl Window {
 }
 
 #[derive(Clone, Debug, Eq, Hash, PartialEq)]
-enum Key {
+enum StateKey {
     /// The start of a text that is any JSON value.
     Root,
     /// The same text, waiting for its value, or done.
@@ -122,7 +122,7 @@ enum Place {
 #[derive(Debug)]
 pub(crate) struct Prelude {
     root: StateId,
-    table: StateTable<Key>,
+    table: StateTable<StateKey>,
     policy: TextPolicy,
     number: NumberSpec,
     integer: NumberSpec,
@@ -143,7 +143,7 @@ impl Prelude {
                 NumberSpec::new(need, &[], policy.numbers.policy())
             };
             let table = StateTable::new_shared(MAX_STATES);
-            let root = table.intern(Key::Root);
+            let root = table.intern(StateKey::Root);
             Arc::new(Prelude {
                 root: root.expect("a table of one state is not full"),
                 table,
@@ -169,7 +169,7 @@ impl Prelude {
         spelling: Spelling<()>,
         window: Window,
     ) -> Result<StateId, AutomatonError> {
-        self.table.intern(Key::String { spelling, window })
+        self.table.intern(StateKey::String { spelling, window })
     }
 
     /// The state inside a key of any content.
@@ -177,7 +177,7 @@ impl Prelude {
         &self,
         spelling: Spelling<()>,
     ) -> Result<StateId, AutomatonError> {
-        self.table.intern(Key::Key(spelling))
+        self.table.intern(StateKey::Key(spelling))
     }
 
     /// The state after the first byte of a literal.
@@ -185,7 +185,7 @@ impl Prelude {
         &self,
         word: &'static str,
     ) -> Result<StateId, AutomatonError> {
-        self.table.intern(Key::Literal { word, at: 1 })
+        self.table.intern(StateKey::Literal { word, at: 1 })
     }
 
     /// The state after the opening bracket of any array.
@@ -203,10 +203,10 @@ impl Prelude {
         &self,
         integer: bool,
     ) -> Result<Vec<(u8, StateId)>, AutomatonError> {
-        let (spec, key): (_, fn(NumberState) -> Key) = if integer {
-            (&self.integer, Key::Integer)
+        let (spec, key): (_, fn(NumberState) -> StateKey) = if integer {
+            (&self.integer, StateKey::Integer)
         } else {
-            (&self.number, Key::Number)
+            (&self.number, StateKey::Number)
         };
         spec.live_bytes(&spec.start())
             .into_iter()
@@ -216,37 +216,37 @@ impl Prelude {
 
     /// A place before which white space may stand.
     fn gap(&self, place: Place) -> Result<StateId, AutomatonError> {
-        let core = self.table.intern(Key::Place(place))?;
+        let core = self.table.intern(StateKey::Place(place))?;
         match self.policy.whitespace.max() {
             0 => Ok(core),
-            left => self.table.intern(Key::Gap { core, left }),
+            left => self.table.intern(StateKey::Gap { core, left }),
         }
     }
 
     /// A place after a comma or a colon.
     fn separated(&self, place: Place) -> Result<StateId, AutomatonError> {
         if self.policy.whitespace == Whitespace::Spaced {
-            let core = self.table.intern(Key::Place(place))?;
-            self.table.intern(Key::Space(core))
+            let core = self.table.intern(StateKey::Place(place))?;
+            self.table.intern(StateKey::Space(core))
         } else {
             self.gap(place)
         }
     }
 
-    fn build(&self, key: &Key) -> Result<Row, AutomatonError> {
+    fn build(&self, key: &StateKey) -> Result<Row, AutomatonError> {
         let mut row = RowBuilder::new();
         match *key {
-            Key::Root => {
-                let end = self.table.intern(Key::RootEnd)?;
+            StateKey::Root => {
+                let end = self.table.intern(StateKey::RootEnd)?;
                 self.any_value(end, &mut row)?;
             }
-            Key::RootEnd => {
+            StateKey::RootEnd => {
                 row.finish(NOTHING);
             }
-            Key::String { spelling, window } => {
+            StateKey::String { spelling, window } => {
                 self.build_string(spelling, window, &mut row)?;
             }
-            Key::Key(spelling) => {
+            StateKey::Key(spelling) => {
                 let mut intern = |next, _| self.key_at(next);
                 let policy = self.policy;
                 fill_window(
@@ -259,40 +259,45 @@ impl Prelude {
                 )?;
                 row.registers();
             }
-            Key::Literal { word, at } => {
+            StateKey::Literal { word, at } => {
                 let rest = &word.as_bytes()[usize::from(at)..];
                 let step = if rest.len() == 1 {
                     Step::Return(NOTHING)
                 } else {
-                    let next = Key::Literal { word, at: at + 1 };
+                    let next = StateKey::Literal { word, at: at + 1 };
                     Step::Stay(self.table.intern(next)?)
                 };
                 row.byte(rest[0], step);
             }
-            Key::Number(ref state) => {
-                self.build_number(&self.number, state, Key::Number, &mut row)?;
-            }
-            Key::Integer(ref state) => {
+            StateKey::Number(ref state) => {
                 self.build_number(
-                    &self.integer,
+                    &self.number,
                     state,
-                    Key::Integer,
+                    StateKey::Number,
                     &mut row,
                 )?;
             }
-            Key::Place(place) => self.build_place(place, &mut row)?,
-            Key::Gap { core, left } => {
+            StateKey::Integer(ref state) => {
+                self.build_number(
+                    &self.integer,
+                    state,
+                    StateKey::Integer,
+                    &mut row,
+                )?;
+            }
+            StateKey::Place(place) => self.build_place(place, &mut row)?,
+            StateKey::Gap { core, left } => {
                 let more = match left {
                     1 => core,
                     UNBOUNDED => self.table.intern(key.clone())?,
                     left => {
                         let left = left - 1;
-                        self.table.intern(Key::Gap { core, left })?
+                        self.table.intern(StateKey::Gap { core, left })?
                     }
                 };
                 gap_row(self.row(core)?, core, left, more, &mut row);
             }
-            Key::Space(then) => {
+            StateKey::Space(then) => {
                 row.byte(b' ', Step::Stay(then));
                 if self.row(then)?.registers {
                     row.registers();
@@ -330,7 +335,7 @@ impl Prelude {
         &self,
         spec: &NumberSpec,
         state: &NumberState,
-        key: fn(NumberState) -> Key,
+        key: fn(NumberState) -> StateKey,
         row: &mut RowBuilder,
     ) -> Result<(), AutomatonError> {
         for (byte, next) in spec.live_bytes(state) {
@@ -436,7 +441,7 @@ impl Automaton for Prelude {
 
     fn enter(&self, caller: &Frame, callee: StateId) -> Frame {
         match self.table.key(callee) {
-            Key::Key(_) => guard::enter_key(caller, callee),
+            StateKey::Key(_) => guard::enter_key(caller, callee),
             _ => Frame::new(callee),
         }
     }
@@ -447,7 +452,7 @@ impl Automaton for Prelude {
         byte: u8,
         to: StateId,
     ) -> Result<(), AutomatonError> {
-        if let Key::Key(_) = self.table.key(frame.state) {
+        if let StateKey::Key(_) = self.table.key(frame.state) {
             guard::advance_key(frame, byte);
         }
         frame.state = to;
@@ -466,28 +471,30 @@ impl Automaton for Prelude {
 
     fn watch(&self, frame: &Frame) -> Watch {
         match self.table.key(frame.state) {
-            Key::Key(_) => guard::watch_key(frame),
+            StateKey::Key(_) => guard::watch_key(frame),
             _ => Watch::Clear,
         }
     }
 
     fn describe(&self, state: StateId) -> String {
         match self.table.key(state) {
-            Key::Root => "any JSON value".to_owned(),
-            Key::RootEnd => "the text".to_owned(),
-            Key::String { window, .. } if *window == Window::FREE => {
+            StateKey::Root => "any JSON value".to_owned(),
+            StateKey::RootEnd => "the text".to_owned(),
+            StateKey::String { window, .. } if *window == Window::FREE => {
                 "inside a string".to_owned()
             }
-            Key::String { window, .. } => format!(
+            StateKey::String { window, .. } => format!(
                 "inside a string, at least {} characters from its end",
                 window.least,
             ),
-            Key::Key(_) => "inside a key".to_owned(),
-            Key::Literal { word, .. } => format!("inside `{word}`"),
-            Key::Number(_) => "inside a number".to_owned(),
-            Key::Integer(_) => "inside an integer".to_owned(),
-            Key::Place(place) => place.describe().to_owned(),
-            Key::Gap { core, .. } | Key::Space(core) => self.describe(*core),
+            StateKey::Key(_) => "inside a key".to_owned(),
+            StateKey::Literal { word, .. } => format!("inside `{word}`"),
+            StateKey::Number(_) => "inside a number".to_owned(),
+            StateKey::Integer(_) => "inside an integer".to_owned(),
+            StateKey::Place(place) => place.describe().to_owned(),
+            StateKey::Gap { core, .. } | StateKey::Space(core) => {
+                self.describe(*core)
+            }
         }
     }
 }

@@ -165,7 +165,7 @@ impl Machine {
             set_bit(&mut site.classes, 0);
             return Ok(());
         }
-        let declared = Regex::literals(&self.algebra.texts(names));
+        let declared = Regex::literals(self.algebra.texts(names));
         for class in 0..site.n_classes() {
             let keys = of_class(&site.patterns, class).and(&declared.not());
             let language = language(&keys)?;
@@ -225,7 +225,7 @@ impl Machine {
             flat.others = Box::new([None]);
             return Ok(());
         }
-        let declared = Regex::literals(&self.algebra.texts(names));
+        let declared = Regex::literals(self.algebra.texts(names));
         let keys = Regex::alternate(&open).and(&declared.not());
         let language = language(&keys)?;
         let Some(words) = language.enumerate(MAX_WORDS) else {

@@ -9,7 +9,7 @@ use maskwright_grammar_core::{
 };
 
 use super::{
-    Key, Machine,
+    Machine, StateKey,
     algebra::limit,
     keys::with_gaps,
     names::NameRange,
@@ -83,7 +83,7 @@ impl Machine {
     ) -> Result<StateId, AutomatonError> {
         match spelling.if_free(|tuple| tuple == FREE) {
             Some(free) => self.prelude.string_at(free, Window::FREE),
-            None => self.table.intern(Key::String { spec, spelling }),
+            None => self.table.intern(StateKey::String { spec, spelling }),
         }
     }
 

@@ -6,7 +6,7 @@ use maskwright_grammar_core::automaton::{
 use smallvec::{SmallVec, smallvec};
 
 use super::{
-    Key, Machine, Place,
+    Machine, Place, StateKey,
     algebra::{StringShape, Typed, Value},
     prelude::Window,
 };
@@ -90,14 +90,14 @@ impl Machine {
         question: Option<QuestionId>,
         verdicts: u64,
         rest: &mut [Typed],
-    ) -> Result<bool, AutomatonError> {
-        let Some(question) = question else { return Ok(true) };
+    ) -> bool {
+        let Some(question) = question else { return true };
         let goals = &self.parts.questions.get(question.0).goals;
         if goals.is_empty() {
-            return Ok(true);
+            return true;
         }
         self.algebra.substitute(rest, goals, verdicts);
-        Ok(!rest[0].is_false())
+        !rest[0].is_false()
     }
 
     fn answers(
@@ -180,7 +180,7 @@ impl Machine {
             let at = bounds.clamped();
             let spelling = super::text::Spelling::Between(());
             return if at.is_far() {
-                self.table.intern(Key::Window { bounds, at, spelling })
+                self.table.intern(StateKey::Window { bounds, at, spelling })
             } else {
                 self.prelude.string(at)
             }
@@ -205,7 +205,8 @@ impl Machine {
             .live_bytes(&number.start())
             .into_iter()
             .map(|(byte, state)| {
-                let state = self.table.intern(Key::Number { spec, state })?;
+                let state =
+                    self.table.intern(StateKey::Number { spec, state })?;
                 Ok((byte, state))
             })
             .collect()
@@ -221,7 +222,7 @@ impl Machine {
         }
         let site = self.parts.array_sites.intern(question)?;
         let array = self.array_start(site)?;
-        self.gap(Key::Array { array, place: Place::Open })
+        self.gap(StateKey::Array { array, place: Place::Open })
     }
 
     fn object_callee(
@@ -234,7 +235,7 @@ impl Machine {
         }
         let site = self.parts.object_sites.intern(question)?;
         let object = self.object_start(site)?;
-        self.gap(Key::Object { object, place: Place::Open })
+        self.gap(StateKey::Object { object, place: Place::Open })
     }
 }
 
