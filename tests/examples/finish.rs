@@ -113,22 +113,26 @@ fn schemas() -> Vec<(String, Value)> {
         .filter_map(|entry| Some(entry.ok()?.path()))
         .collect();
     files.sort();
-    // The same number of each file, evenly spread over it.
-    let per_file = N_SHARED.div_ceil(files.len());
-    let mut n_left = N_SHARED;
-    for file in files {
-        let text = fs::read_to_string(file).expect("a readable file");
-        let fitting: Vec<(String, Value)> =
-            text.lines().filter_map(fitting).collect();
-        let step = (fitting.len() / per_file).max(1);
-        for chosen in fitting.into_iter().step_by(step).take(per_file) {
-            if n_left > 0 {
-                schemas.push(chosen);
-                n_left -= 1;
+    let mut by_file: Vec<Vec<(String, Value)>> = files
+        .iter()
+        .map(|file| {
+            let text = fs::read_to_string(file).expect("a readable file");
+            let mut all: Vec<_> = text.lines().filter_map(fitting).collect();
+            all.reverse();
+            all
+        })
+        .collect();
+    // One of each file in turn, from its beginning.
+    let end = schemas.len() + N_SHARED;
+    while schemas.len() < end {
+        let n_before = schemas.len();
+        for file in &mut by_file {
+            if schemas.len() < end {
+                schemas.extend(file.pop());
             }
         }
+        assert!(schemas.len() > n_before, "enough schemas of that size");
     }
-    assert_eq!(n_left, 0, "enough schemas of that size");
     schemas
 }
 
@@ -138,10 +142,8 @@ fn fitting(line: &str) -> Option<(String, Value)> {
     let entry: Value = serde_json::from_str(line).ok()?;
     let schema = &entry["schema"];
     let text = schema.to_string();
-    let valid = entry["tests"]
-        .as_array()?
-        .iter()
-        .any(|test| test["valid"] == true);
+    let valid =
+        entry["tests"].as_array()?.iter().any(|test| test["valid"] == true);
     let fits = text.len() <= MAX_SCHEMA_BYTES && text.len() > 120;
     // An open object is never done: what it holds is up to the model.
     let closed = text.contains("\"required\"");

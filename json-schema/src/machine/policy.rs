@@ -4,6 +4,8 @@
 //! Every policy but [`Numbers`]' limit on digits restricts spellings only,
 //! never values.
 
+use crate::number::Policy;
+
 /// In which order the members of an object come.
 #[derive(Clone, Copy, Debug, Default, Eq, Hash, PartialEq)]
 pub enum Order {
@@ -74,10 +76,12 @@ pub enum Numbers {
 }
 
 impl Numbers {
-    pub(crate) fn policy(self) -> crate::number::Policy {
+    pub(crate) fn policy(self) -> Policy {
         match self {
-            Numbers::Plain => crate::number::Policy::plain(),
-            Numbers::Json => crate::number::Policy::json(),
+            Numbers::Plain => Policy::plain(),
+            // What a consumer makes of 1e400 is the consumer's affair; and
+            // without that limit a free number is nine states.
+            Numbers::Json => Policy { range_f64: false, ..Policy::json() },
         }
     }
 }

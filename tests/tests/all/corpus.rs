@@ -23,8 +23,9 @@ fn texts_are_accepted_and_refused_by_bytes() {
             }
         };
         for (text, expected) in texts(&case) {
-            let verdict =
-                Checker::new(&grammar).check(text.as_bytes()).expect("within limits");
+            let verdict = Checker::new(&grammar)
+                .check(text.as_bytes())
+                .expect("within limits");
             if verdict.is_accepted() != expected {
                 wrong.push(format!("{}: {text:?}: {verdict:?}", case.name));
             }
@@ -40,14 +41,17 @@ fn texts_are_accepted_and_refused_token_by_token() {
     let mut wrong = Vec::new();
     for (seed, case) in (0..).zip(cases()) {
         let Ok(grammar) = case.compile() else { continue };
-        let all: Vec<&str> =
-            case.accept.iter().chain(&case.reject).map(String::as_str).collect();
+        let all: Vec<&str> = case
+            .accept
+            .iter()
+            .chain(&case.reject)
+            .map(String::as_str)
+            .collect();
         let trie = pieces(&all, seed);
         let compiled = grammar.compile(&trie).expect("no atoms");
         let vocabulary = trie.vocabulary();
         for (text, expected) in texts(&case) {
-            let mut matcher =
-                Matcher::new(compiled.clone()).expect("a start");
+            let mut matcher = Matcher::new(compiled.clone()).expect("a start");
             let mut rest = text.as_bytes();
             let mut accepted = true;
             while !rest.is_empty() {
@@ -69,8 +73,8 @@ fn texts_are_accepted_and_refused_token_by_token() {
                 rest = &rest[len..];
             }
             let end = vocabulary.end_tokens()[0];
-            accepted = accepted
-                && matcher.mask().expect("a mask").is_allowed(end);
+            accepted =
+                accepted && matcher.mask().expect("a mask").is_allowed(end);
             if accepted != expected {
                 wrong.push(format!(
                     "{}: {text:?}: stopped in {}",

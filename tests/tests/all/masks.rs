@@ -2,9 +2,7 @@
 
 use std::sync::Arc;
 
-use maskwright::{
-    grammar::SchemaOptions, mask::TokenTrie, matcher::Matcher,
-};
+use maskwright::{grammar::SchemaOptions, mask::TokenTrie, matcher::Matcher};
 use maskwright_tests::{
     corpus::{Case, cases},
     vocabularies::{Random, pieces, real_model},

@@ -59,8 +59,7 @@ fn documents_fit_their_schema_at_temperature_one() {
     let text = include_str!("../../../examples/review.txt");
     for seed in 0..2 {
         let sampling = SamplingOptions { seed, ..SamplingOptions::default() };
-        let options =
-            ExtractOptions { sampling, ..ExtractOptions::default() };
+        let options = ExtractOptions { sampling, ..ExtractOptions::default() };
         let extraction = extract_json(&mut generator, &schema, text, &options)
             .expect("bounded, so finished");
         let validator = jsonschema::validator_for(&schema).expect("valid");
@@ -73,8 +72,7 @@ fn documents_fit_their_schema_at_temperature_one() {
 fn each_text_gets_one_of_the_labels() {
     let Some(mut generator) = generator("classification") else { return };
     for text in TEXTS {
-        let scores =
-            classify(&mut generator, &LABELS, text).expect("scores");
+        let scores = classify(&mut generator, &LABELS, text).expect("scores");
         assert!(LABELS.contains(&&*scores[0].label), "{text}");
         let total: f64 = scores.iter().map(|score| score.probability).sum();
         assert!((total - 1.0).abs() < 1e-9, "{total}");
@@ -114,8 +112,10 @@ fn a_limit_on_tokens_is_an_outcome_of_its_own() {
     let Some(mut generator) = generator("the limit on tokens") else {
         return;
     };
-    let schema = json!({"type": "array", "items": {"type": "integer"}, "minItems": 50});
-    let options = ExtractOptions { max_tokens: 5, ..ExtractOptions::default() };
+    let schema =
+        json!({"type": "array", "items": {"type": "integer"}, "minItems": 50});
+    let options =
+        ExtractOptions { max_tokens: 5, ..ExtractOptions::default() };
     let error = extract_json(&mut generator, &schema, "1 2 3", &options)
         .expect_err("50 items do not fit in 5 tokens");
     assert!(error.to_string().contains("cut off after 5 tokens"), "{error}");

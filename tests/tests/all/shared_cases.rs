@@ -27,8 +27,7 @@ fn json_schema_cases() {
             continue;
         }
         let case: Value = serde_json::from_str(line).expect("JSON lines");
-        let refused =
-            REFUSED.iter().find(|&&(line, _)| line == number);
+        let refused = REFUSED.iter().find(|&&(line, _)| line == number);
         let grammar = Grammar::from_schema_value(&case["input"], &options);
         let grammar = match (grammar, refused) {
             (Ok(grammar), None) => grammar,
