@@ -23,7 +23,8 @@ use crate::{
     vocabulary::{TokenId, TokenKind, Vocabulary},
 };
 
-/// About how many bytes of walks a grammar keeps before it forgets them all.
+/// About how many bytes of walks a grammar, or a machine that many share,
+/// keeps before it forgets them all.
 const MAX_CACHE_BYTES: usize = 256 << 20;
 
 /// A grammar bound to a vocabulary.
@@ -137,6 +138,12 @@ impl CompiledGrammar {
             }
             let machine = self.machine();
             let shared = self.shared.as_deref();
+            if let Some(shared) = shared {
+                let mut shared = lock(shared);
+                if shared.memory() > MAX_CACHE_BYTES {
+                    shared.clear();
+                }
+            }
             let walker =
                 Walker::new(machine, &self.tokens, &mut store, shared);
             Filler::new(machine, walker, mask.blocks_mut()).fill(

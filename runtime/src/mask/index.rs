@@ -44,6 +44,7 @@ impl TokenTrie {
             vocabulary.text_tokens().map(|(token, bytes)| (token.0, bytes));
         let (trie, long) = Trie::new(tokens);
         let n_blocks = vocabulary.n_logits().div_ceil(usize::BITS as usize);
+        trie.below(0);
         let root = TrieRef::root(&Arc::new(trie));
         TokenTrie {
             vocabulary,

@@ -42,7 +42,11 @@ impl Loop {
         trie: &Trie,
         node: u32,
     ) -> Result<bool, AutomatonError> {
-        let Some(ByteSet { ascii, other }) = trie.bytes_below(node) else {
+        if self.ascii == 0 {
+            return Ok(false);
+        }
+        let Some((ByteSet { ascii, other }, is_utf8)) = trie.below(node)
+        else {
             return Ok(false);
         };
         if ascii & !self.ascii != 0 {
@@ -51,7 +55,7 @@ impl Loop {
         if !other {
             return Ok(true);
         }
-        if !trie.is_utf8_below(node) {
+        if !is_utf8 {
             return Ok(false);
         }
         if let Some(known) = self.characters {

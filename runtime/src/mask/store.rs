@@ -22,6 +22,8 @@ pub(crate) struct WalkStore {
     walks: FxHashMap<WalkKey, Arc<Walk>>,
     /// Merged tries by a hash of their content.
     tries: FxHashMap<u64, Vec<Arc<Trie>>>,
+    /// The same by the places that were merged.
+    unions: FxHashMap<Box<[(u32, u32)]>, Arc<Trie>>,
     loops: FxHashMap<StateId, Loop>,
     gaps: FxHashMap<(u32, u32, u32), Arc<Gap>>,
     windows: FxHashMap<WalkKey, Arc<WindowTable>>,
@@ -65,8 +67,21 @@ impl WalkStore {
         self.walks.insert(key, walk);
     }
 
+    /// Returns the union of several places.
+    pub(crate) fn union(&mut self, places: &[TrieRef]) -> Arc<Trie> {
+        let key: Box<[(u32, u32)]> =
+            places.iter().map(|at| (at.trie.id(), at.node)).collect();
+        if let Some(known) = self.unions.get(&key) {
+            return Arc::clone(known);
+        }
+        let union = self.intern(Trie::union(places));
+        self.memory += size_of_val(&*key) + size_of::<usize>();
+        self.unions.insert(key, Arc::clone(&union));
+        union
+    }
+
     /// Returns the trie with the content of `trie`.
-    pub(crate) fn intern(&mut self, trie: Trie) -> Arc<Trie> {
+    fn intern(&mut self, trie: Trie) -> Arc<Trie> {
         let tries = self.tries.entry(trie.content_hash()).or_default();
         if let Some(known) = tries.iter().find(|other| other.is_equal(&trie)) {
             return Arc::clone(known);

@@ -10,7 +10,7 @@
 //! loops on itself takes whole subtrees without looking at them.
 
 use std::sync::{
-    Arc,
+    Arc, OnceLock,
     atomic::{AtomicU32, Ordering},
 };
 
@@ -29,8 +29,8 @@ pub(crate) struct Trie {
     nodes: Box<[TrieNode]>,
     /// The tokens of all nodes, in the order of the nodes.
     tokens: Box<[u32]>,
-    /// What `TrieNode::below` points to; empty without summaries.
-    sets: Box<[ByteSet]>,
+    /// What lies below each node, once that was asked for.
+    summary: OnceLock<Summary>,
     /// The child of the root on each byte, if this is a large trie.
     roots: Option<Box<[u32; 256]>>,
 }
@@ -42,12 +42,17 @@ pub(crate) struct TrieNode {
     pub(crate) end: u32,
     /// The index of the first token of this node.
     pub(crate) tokens: u32,
-    /// Which bytes occur below.
-    below: u32,
     /// The byte that leads to this node.
     pub(crate) byte: u8,
-    /// The states of [`utf8_step`] from which all that is below goes on.
-    utf8: u8,
+}
+
+/// What is known of the subtree of each node.
+#[derive(Debug)]
+struct Summary {
+    /// An index in `sets`, and the states of [`utf8_step`] from which
+    /// everything below goes on.
+    nodes: Box<[(u32, u8)]>,
+    sets: Box<[ByteSet]>,
 }
 
 /// A set of bytes: each of the ASCII ones, and whether there are others.
@@ -126,6 +131,12 @@ impl Trie {
         (builder.build(), long)
     }
 
+    /// Builds the union of several subtrees, which is public if all are.
+    pub(crate) fn union(sources: &[TrieRef]) -> Trie {
+        let public = sources.iter().all(|at| at.trie.is_public());
+        Trie::merge(sources, public)
+    }
+
     /// Builds the union of several subtrees.
     pub(crate) fn merge(sources: &[TrieRef], public: bool) -> Trie {
         let mut builder = TrieBuilder { public, ..TrieBuilder::default() };
@@ -195,15 +206,16 @@ impl Trie {
         node == 0 && self.roots.is_some()
     }
 
-    /// Returns the bytes that occur below `node`, if that is known.
-    pub(crate) fn bytes_below(&self, node: u32) -> Option<ByteSet> {
-        self.sets.get(self.node(node).below as usize).copied()
-    }
-
-    /// Returns true if everything below `node` is well-formed UTF-8, if need
-    /// be cut off at the end, when `node` is at the start of a character.
-    pub(crate) fn is_utf8_below(&self, node: u32) -> bool {
-        self.node(node).utf8 & 1 != 0
+    /// Returns the bytes that occur below `node`, and whether everything
+    /// there is well-formed UTF-8 (if need be cut off at the end) when `node`
+    /// is at the start of a character. `None` where looking is as fast.
+    pub(crate) fn below(&self, node: u32) -> Option<(ByteSet, bool)> {
+        if self.nodes.len() <= SUMMARY_SIZE {
+            return None;
+        }
+        let summary = self.summary.get_or_init(|| Summary::new(self));
+        let (set, utf8) = summary.nodes[node as usize];
+        Some((summary.sets[set as usize], utf8 & 1 != 0))
     }
 
     /// Returns the bytes that lead from `from` to `node` below it.
@@ -223,9 +235,7 @@ impl Trie {
 
     /// Returns about how many bytes of memory this trie holds.
     pub(crate) fn memory(&self) -> usize {
-        size_of_val(&*self.nodes)
-            + size_of_val(&*self.tokens)
-            + size_of_val(&*self.sets)
+        size_of_val(&*self.nodes) + size_of_val(&*self.tokens)
     }
 
     /// Returns true if both hold the same tokens at the same places.
@@ -281,7 +291,7 @@ impl TrieBuilder {
     fn open(&mut self, byte: u8) {
         self.open.push(self.nodes.len());
         let tokens = index(self.tokens.len());
-        self.nodes.push(TrieNode { end: 0, tokens, below: 0, byte, utf8: 0 });
+        self.nodes.push(TrieNode { end: 0, tokens, byte });
     }
 
     fn close(&mut self) {
@@ -328,56 +338,67 @@ impl TrieBuilder {
         let size = self.nodes.len();
         self.open(0);
         self.close();
-        let mut trie = Trie {
+        let trie = Trie {
             id: NEXT_ID.fetch_add(1, Ordering::Relaxed),
             public: self.public,
             nodes: self.nodes.into(),
             tokens: self.tokens.into(),
-            sets: Box::default(),
+            summary: OnceLock::new(),
             roots: None,
         };
-        if size >= SUMMARY_SIZE {
-            trie.summarise();
-        }
-        trie
+        if size >= SUMMARY_SIZE { trie.index_root() } else { trie }
     }
 }
 
 impl Trie {
-    /// Fills in what is known of each node's subtree, from the last node to
-    /// the first, so that children come before their parents.
-    fn summarise(&mut self) {
-        let mut ids: FxHashMap<ByteSet, u32> = FxHashMap::default();
-        let mut sets: Vec<ByteSet> = Vec::new();
-        for node in (0..index(self.nodes.len() - 1)).rev() {
-            let mut set = ByteSet::default();
-            let mut utf8 = u8::MAX;
-            for (_, child) in self.children(node) {
-                let below = sets[child.below as usize];
-                set.ascii |= below.ascii;
-                set.other |= below.other;
-                set.insert(child.byte);
-                for state in 0..UTF8_STATES {
-                    let goes_on = utf8_step(state, child.byte)
-                        .is_some_and(|next| child.utf8 >> next & 1 != 0);
-                    utf8 &= !(u8::from(!goes_on) << state);
-                }
-            }
-            let below = *ids.entry(set).or_insert_with(|| {
-                sets.push(set);
-                index(sets.len() - 1)
-            });
-            let node = &mut self.nodes[node as usize];
-            node.below = below;
-            node.utf8 = utf8;
-        }
-        self.sets = sets.into();
+    fn index_root(mut self) -> Trie {
         let mut roots = Box::new([0; 256]);
         for (child, node) in self.children(0) {
             roots[usize::from(node.byte)] = child;
         }
         self.roots = Some(roots);
+        self
     }
+}
+
+impl Summary {
+    /// Goes from the last node to the first, so that children come before
+    /// their parents.
+    fn new(trie: &Trie) -> Summary {
+        let mut ids: FxHashMap<ByteSet, u32> = FxHashMap::default();
+        let mut sets: Vec<ByteSet> = Vec::new();
+        let size = trie.nodes.len() - 1;
+        let mut nodes = vec![(0, 0); size];
+        for node in (0..size).rev() {
+            let mut set = ByteSet::default();
+            let mut utf8 = u8::MAX;
+            for (child, info) in trie.children(index(node)) {
+                let (below, goes_on) = nodes[child as usize];
+                let below: ByteSet = sets[below as usize];
+                set.ascii |= below.ascii;
+                set.other |= below.other;
+                set.insert(info.byte);
+                utf8 &= utf8_before(info.byte, goes_on);
+            }
+            let below = *ids.entry(set).or_insert_with(|| {
+                sets.push(set);
+                index(sets.len() - 1)
+            });
+            nodes[node] = (below, utf8);
+        }
+        Summary { nodes: nodes.into(), sets: sets.into() }
+    }
+}
+
+/// Returns the states from which `byte` leads into one of `after`.
+fn utf8_before(byte: u8, after: u8) -> u8 {
+    let mut before = 0;
+    for state in 0..UTF8_STATES {
+        let goes_on =
+            utf8_step(state, byte).is_some_and(|next| after >> next & 1 != 0);
+        before |= u8::from(goes_on) << state;
+    }
+    before
 }
 
 impl ByteSet {
@@ -488,9 +509,9 @@ mod tests {
         let trie = Trie::new((0..).zip(many)).0;
         let a = trie.child(0, b'a').expect("a child");
         let zero = trie.child(0, b'0').expect("a child");
-        assert!(trie.is_utf8_below(a));
-        assert!(!trie.is_utf8_below(zero));
-        let below = trie.bytes_below(a).expect("a large trie");
+        let (below, is_utf8) = trie.below(a).expect("a large trie");
         assert_eq!((below.ascii, below.other), (1 << b'a', true));
+        assert!(is_utf8);
+        assert!(!trie.below(zero).expect("a large trie").1);
     }
 }

@@ -288,7 +288,7 @@ impl<'w, 'a> Run<'w, 'a> {
         slices.push(&self.lists);
         let accepted = TokenSet::new(&slices, self.walker.index.n_blocks());
         let store = &mut *self.walker.store;
-        let exits = group_exits(self.exits, |trie| store.intern(trie));
+        let exits = group_exits(self.exits, |places| store.union(places));
         Ok(Walk {
             state,
             registers,
@@ -427,7 +427,11 @@ impl<'w, 'a> Run<'w, 'a> {
         if row.is_open() {
             self.accept(task, task.node + 1);
         }
-        if let Some(outcome) = row.finish {
+        // Where no token goes on, a frame that may go on has accepted all
+        // that its end could.
+        if let Some(outcome) = row.finish
+            && (size > 1 || !row.is_open())
+        {
             self.end(task, outcome)?;
         }
         if size == 1 || !row.is_open() {

@@ -9,13 +9,13 @@ use maskwright_grammar_core::{
 
 use super::{
     index::lock,
-    set::TokenSet,
+    set::{TokenSet, insert_all},
     trie::{Trie, TrieRef},
 };
 
 /// Up to so many units, the cumulated sets are made in advance. Few tokens
 /// are longer; those are listed.
-const CUMULATED: usize = 16;
+const CUMULATED: usize = 48;
 
 /// The tokens below a place, by how many units of a base state they need.
 #[derive(Debug)]
@@ -24,6 +24,8 @@ pub(crate) struct WindowTable {
     need: Box<[Box<[u32]>]>,
     /// The tokens that need at most so many units.
     cumulated: Box<[Arc<TokenSet>]>,
+    /// All tokens.
+    all: Arc<TokenSet>,
     /// Where the frame ends, after how many units.
     exits: Box<[(Outcome, u32, TrieRef)]>,
     /// The exits of each window that was asked for.
@@ -84,8 +86,15 @@ impl WindowTable {
                 }
             }
         }
+        let cumulated = cumulate(&need, n_blocks);
+        let all: Vec<&[u32]> = need.iter().map(|tokens| &**tokens).collect();
+        let all = match cumulated.last() {
+            Some(last) if cumulated.len() == need.len() => Arc::clone(last),
+            _ => Arc::new(TokenSet::new(&all, n_blocks)),
+        };
         Ok(Some(WindowTable {
-            cumulated: cumulate(&need, n_blocks),
+            cumulated,
+            all,
             need: need.into_iter().map(Vec::into_boxed_slice).collect(),
             exits: exits.into(),
             windows: Mutex::default(),
@@ -97,7 +106,10 @@ impl WindowTable {
         &self,
         most: u32,
     ) -> (&Arc<TokenSet>, &[Box<[u32]>]) {
-        let most = (most as usize).min(self.need.len() - 1);
+        let most = most as usize;
+        if most + 1 >= self.need.len() {
+            return (&self.all, &[]);
+        }
         let at = most.min(self.cumulated.len() - 1);
         (&self.cumulated[at], &self.need[at + 1..=most])
     }
@@ -114,7 +126,7 @@ impl WindowTable {
                 .filter(|exit| (least..=most).contains(&exit.1))
                 .map(|(outcome, _, at)| (*outcome, at.clone()))
                 .collect();
-            group_exits(within, |trie| Arc::new(trie)).into()
+            group_exits(within, |refs| Arc::new(Trie::union(refs))).into()
         });
         Arc::clone(exits)
     }
@@ -129,19 +141,34 @@ impl WindowTable {
 }
 
 fn cumulate(need: &[Vec<u32>], n_blocks: usize) -> Box<[Arc<TokenSet>]> {
-    (1..=need.len().min(CUMULATED + 1))
-        .map(|end| {
-            let slices: Vec<&[u32]> =
-                need[..end].iter().map(|tokens| &**tokens).collect();
-            Arc::new(TokenSet::new(&slices, n_blocks))
-        })
-        .collect()
+    let mut sets: Vec<Arc<TokenSet>> = Vec::new();
+    for end in 1..=need.len().min(CUMULATED + 1) {
+        let set = match sets.last().map(|set| &**set) {
+            Some(TokenSet::Dense(blocks)) => {
+                let mut blocks = blocks.clone();
+                insert_all(&mut blocks, &need[end - 1]);
+                TokenSet::Dense(blocks)
+            }
+            _ => {
+                let slices: Vec<&[u32]> =
+                    need[..end].iter().map(|tokens| &**tokens).collect();
+                TokenSet::new(&slices, n_blocks)
+            }
+        };
+        sets.push(Arc::new(set));
+    }
+    sets.into()
 }
 
-/// Makes one place of all the places at which the frame ends alike.
+/// From so many nodes on, a place is kept by itself: to merge it would copy
+/// it.
+const MERGED_SIZE: u32 = 4_096;
+
+/// Makes one place of all the places at which the frame ends alike, but for
+/// large ones.
 pub(crate) fn group_exits(
     mut exits: Vec<(Outcome, TrieRef)>,
-    mut intern: impl FnMut(Trie) -> Arc<Trie>,
+    mut merge: impl FnMut(&[TrieRef]) -> Arc<Trie>,
 ) -> Vec<(Outcome, TrieRef)> {
     if exits.len() < 2 {
         return exits;
@@ -152,15 +179,18 @@ pub(crate) fn group_exits(
     exits.dedup_by_key(|exit| key(exit));
     let mut grouped = Vec::new();
     for run in exits.chunk_by(|a, b| a.0 == b.0) {
-        let at = if let [(_, only)] = run {
-            only.clone()
-        } else {
-            let refs: Vec<TrieRef> =
-                run.iter().map(|(_, at)| at.clone()).collect();
-            let public = refs.iter().all(|at| at.trie.is_public());
-            TrieRef::root(&intern(Trie::merge(&refs, public)))
-        };
-        grouped.push((run[0].0, at));
+        let (large, small): (Vec<_>, Vec<_>) =
+            run.iter().partition(|(_, at)| at.size() >= MERGED_SIZE);
+        grouped.extend(large.into_iter().cloned());
+        match &small[..] {
+            [] => {}
+            [only] => grouped.push((*only).clone()),
+            _ => {
+                let refs: Vec<TrieRef> =
+                    small.iter().map(|(_, at)| at.clone()).collect();
+                grouped.push((run[0].0, TrieRef::root(&merge(&refs))));
+            }
+        }
     }
     grouped
 }

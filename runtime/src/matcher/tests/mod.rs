@@ -191,3 +191,119 @@ fn keys_that_may_not_come_twice() {
         check_all(81 + seed as u64, &objects, &pieces);
     }
 }
+
+#[test]
+fn everything_can_be_shared_between_threads() {
+    fn is_shared<T: Send + Sync>() {}
+    is_shared::<CompiledGrammar>();
+    is_shared::<Matcher>();
+    is_shared::<TokenTrie>();
+}
+
+/// A matcher of lists over the bytes `(`, `)`, `1` and `,`, and `(1`.
+fn lists() -> Matcher {
+    let tokens = ["</s>", "<special>", "(", ")", "1", ",", "(1", "x"];
+    let vocabulary = Vocabulary::from_tokens(tokens, [TokenId(0)])
+        .expect("a vocabulary")
+        .with_special_tokens([TokenId(1)])
+        .expect("a special token");
+    let tokens = Arc::new(TokenTrie::new(Arc::new(vocabulary)));
+    let grammar =
+        CompiledGrammar::new(toys::lists(0), tokens).expect("a bound grammar");
+    Matcher::new(Arc::new(grammar)).expect("a start")
+}
+
+#[test]
+fn errors_leave_the_matcher_as_it_was() {
+    let mut matcher = lists();
+    matcher.accept(TokenId(6)).expect("`(1`");
+    let before = matcher.mask().expect("a mask").clone();
+    assert_eq!(
+        matcher.accept(TokenId(8)),
+        Err(MatcherError::TokenOutOfRange { token: TokenId(8), n_tokens: 8 }),
+    );
+    assert!(matches!(
+        matcher.accept(TokenId(1)),
+        Err(MatcherError::NotText { .. })
+    ));
+    assert!(matches!(
+        matcher.accept(TokenId(0)),
+        Err(MatcherError::NotAccepting { .. })
+    ));
+    assert!(matches!(
+        matcher.accept(TokenId(7)),
+        Err(MatcherError::TokenRefused { .. })
+    ));
+    assert!(matches!(
+        matcher.accept_bytes(b",1x"),
+        Err(MatcherError::ByteRefused { byte: b'x', offset: 2, .. })
+    ));
+    assert_eq!(
+        matcher.rollback(2),
+        Err(MatcherError::Rollback { n_steps: 2, n_read: 1 }),
+    );
+    assert_eq!(matcher.mask(), Ok(&before));
+    let tokens = [5, 4, 5, 5, 4].map(TokenId);
+    assert_eq!(matcher.try_accept(&tokens), Ok(3));
+    matcher.rollback(3).expect("what was read");
+    assert_eq!(matcher.mask(), Ok(&before));
+    matcher.reset().expect("a start");
+    assert_eq!(matcher.mask(), lists().mask());
+}
+
+#[test]
+fn the_end_is_a_token_of_its_own() {
+    let mut matcher = lists();
+    matcher.accept_bytes(b"(1)").expect("a list");
+    assert_eq!(matcher.is_accepting(), Ok(true));
+    assert!(!matcher.is_terminated());
+    let mask: Vec<TokenId> =
+        matcher.mask().expect("a mask").tokens().collect();
+    assert_eq!(mask, [TokenId(0)]);
+    matcher.accept(TokenId(0)).expect("the end");
+    assert!(matcher.is_terminated());
+    assert_eq!(matcher.mask(), Err(MatcherError::Finished));
+    assert_eq!(matcher.accept(TokenId(0)), Err(MatcherError::Finished));
+    matcher.rollback(1).expect("the end token");
+    assert_eq!(matcher.is_token_allowed(TokenId(0)), Ok(true));
+}
+
+#[test]
+fn forced_bytes_stop_at_a_choice() {
+    let tokens = ["x", "\"", "a"];
+    let vocabulary =
+        Vocabulary::from_tokens(tokens, []).expect("a vocabulary");
+    let tokens = Arc::new(TokenTrie::new(Arc::new(vocabulary)));
+    let grammar = CompiledGrammar::new(toys::lengths(0, 0), tokens)
+        .expect("a bound grammar");
+    let matcher = Matcher::new(Arc::new(grammar)).expect("a start");
+    assert_eq!(matcher.forced_bytes(), Ok(b"\"\"".to_vec()));
+}
+
+#[test]
+fn unknown_atoms_are_refused() {
+    let vocabulary =
+        Vocabulary::from_tokens(["a", "b"], []).expect("a vocabulary");
+    let tokens = Arc::new(TokenTrie::new(Arc::new(vocabulary)));
+    let error = CompiledGrammar::new(toys::atoms(), tokens);
+    assert!(error.is_err());
+}
+
+#[test]
+fn too_many_stacks_are_an_error() {
+    let vocabulary =
+        Vocabulary::from_tokens(["a", "b"], []).expect("a vocabulary");
+    let tokens = Arc::new(TokenTrie::new(Arc::new(vocabulary)));
+    let limits = maskwright_grammar_core::automaton::StackLimits {
+        max_configurations: 1024,
+        max_depth: 100,
+    };
+    let grammar = CompiledGrammar::new(toys::palindromes(), tokens)
+        .expect("a bound grammar")
+        .with_limits(limits);
+    let mut matcher = Matcher::new(Arc::new(grammar)).expect("a start");
+    let error = (0..200).find_map(|_| matcher.accept(TokenId(0)).err());
+    let error = error.expect("a limit").to_string();
+    assert!(error.contains("max_depth"), "{error}");
+    assert!(error.contains("100"), "{error}");
+}
