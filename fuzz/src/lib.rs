@@ -63,7 +63,11 @@ pub fn masks_equal_brute_force(data: &[u8]) {
         };
         assert_eq!(mask, brute, "{schema} in {}", matcher.describe());
         let tokens: Vec<TokenId> = mask.tokens().collect();
-        assert!(!tokens.is_empty(), "{schema}: stuck in {}", matcher.describe());
+        assert!(
+            !tokens.is_empty(),
+            "{schema}: stuck in {}",
+            matcher.describe()
+        );
         let token = tokens[usize::from(choice) % tokens.len()];
         matcher.accept(token).expect("a token of the mask is accepted");
         if matcher.is_terminated() {
@@ -81,8 +85,19 @@ fn split(data: &[u8]) -> Option<(&[u8], &[u8])> {
 /// Every byte, and tokens that end one thing and begin another.
 fn trie() -> Arc<TokenTrie> {
     let joints = [
-        "\",\"", "\":", "\"}", "},", "}]", "{\"", "[\"", "a\":1,\"a", "\\u00",
-        "00", "ab", "  ", "\": ",
+        "\",\"",
+        "\":",
+        "\"}",
+        "},",
+        "}]",
+        "{\"",
+        "[\"",
+        "a\":1,\"a",
+        "\\u00",
+        "00",
+        "ab",
+        "  ",
+        "\": ",
     ];
     let tokens: Vec<Vec<u8>> = (0..=u8::MAX)
         .map(|byte| vec![byte])

@@ -2,8 +2,7 @@
 
 /// A hash map for look-ups only; never iterate over it where the order could
 /// reach the output.
-pub type FxHashMap<K, V> =
-    hashbrown::HashMap<K, V, rustc_hash::FxBuildHasher>;
+pub type FxHashMap<K, V> = hashbrown::HashMap<K, V, rustc_hash::FxBuildHasher>;
 
 /// A hash set for look-ups only; never iterate over it where the order could
 /// reach the output.
