@@ -203,7 +203,7 @@ impl TokenChecker {
         let mut offset = 0;
         for (token, len) in self.split(text)? {
             if !matcher.mask()?.is_allowed(token) {
-                return self.refused(grammar, text, offset);
+                return refused(grammar, text, offset);
             }
             matcher.accept(token)?;
             offset += len;
@@ -218,21 +218,7 @@ impl TokenChecker {
         if may_end {
             return Ok(Verdict::accepted());
         }
-        self.refused(grammar, text, offset)
-    }
-
-    /// Describes the place where the masks refused the text.
-    fn refused(
-        &self,
-        grammar: &Grammar,
-        text: &str,
-        offset: usize,
-    ) -> Result<Verdict, CheckError> {
-        let read = text.as_bytes().get(..offset).unwrap_or_default();
-        let mut recognizer = Recognizer::new(grammar.automaton().clone())?;
-        recognizer.push_bytes(read)?;
-        let incomplete = offset == text.len();
-        Ok(Checker::stopped(&recognizer, offset, incomplete)?)
+        refused(grammar, text, offset)
     }
 
     /// Splits a text into tokens, each with the length of its bytes.
@@ -281,4 +267,18 @@ impl TokenChecker {
         }
         Ok(tokens)
     }
+}
+
+/// Describes the place where the masks refused the text.
+#[cfg(feature = "generator")]
+fn refused(
+    grammar: &Grammar,
+    text: &str,
+    offset: usize,
+) -> Result<Verdict, CheckError> {
+    let read = text.as_bytes().get(..offset).unwrap_or_default();
+    let mut recognizer = Recognizer::new(grammar.automaton().clone())?;
+    recognizer.push_bytes(read)?;
+    let incomplete = offset == text.len();
+    Ok(Checker::stopped(&recognizer, offset, incomplete)?)
 }

@@ -267,7 +267,7 @@ impl Generator {
             n_prompt: prompt.len(),
             finish_reason,
             prompt_time,
-            decode_time: started.elapsed() - prompt_time,
+            decode_time: started.elapsed().saturating_sub(prompt_time),
         })
     }
 

@@ -13,7 +13,7 @@ use crate::{
 
 /// The id of the end token; below it, each id is a byte.
 const END: u32 = 256;
-const WIDTH: usize = 257;
+const WIDTH: usize = END as usize + 1;
 
 /// Creates the generator of [`Generator::toy`].
 pub(super) fn generator() -> Generator {
@@ -47,16 +47,18 @@ impl Encoder for Bytes {
 struct Toy;
 
 impl Toy {
-    fn logit(token: usize, last: u32, position: usize) -> f32 {
+    fn logit(token: u32, last: u32, position: usize) -> f32 {
         let closing = matches!(
             u8::try_from(token),
             Ok(b'"' | b'}' | b']' | b',' | b':')
-        ) || token == END as usize;
-        let mixed = (token as u32)
+        ) || token == END;
+        let turn = u32::try_from(position % 7).unwrap_or(0);
+        let mixed = token
             .wrapping_mul(2_654_435_761)
             .wrapping_add(last.wrapping_mul(40_503))
-            .wrapping_add(position as u32 % 7);
-        let noise = f32::from((mixed >> 16) as u16) / 65_536.0;
+            .wrapping_add(turn);
+        let [high, low, ..] = mixed.to_be_bytes();
+        let noise = f32::from(u16::from_be_bytes([high, low])) / 65_536.0;
         noise + if closing { 1.0 } else { 0.0 }
     }
 }
@@ -94,7 +96,7 @@ impl Model for Toy {
             for index in n - n_rows..n {
                 let (last, position) = (feed.tokens[index], start + index);
                 values.extend(
-                    (0..WIDTH).map(|token| Toy::logit(token, last, position)),
+                    (0..=END).map(|token| Toy::logit(token, last, position)),
                 );
             }
         }

@@ -209,7 +209,7 @@ impl<'a, 'b> Filler<'a, 'b> {
 
     fn run(&mut self, job: Job) -> Result<(), AutomatonError> {
         match job {
-            Job::Walk(visit) => self.visit(visit),
+            Job::Walk(visit) => self.visit(&visit),
             Job::Rest(visit) => self.rest(&visit),
             Job::Clear { walk, part, keep } => {
                 for &token in &walk.parts[part].cleared {
@@ -222,14 +222,14 @@ impl<'a, 'b> Filler<'a, 'b> {
     }
 
     /// Does the parts with exceptions, then the rest.
-    fn visit(&mut self, visit: Visit) -> Result<(), AutomatonError> {
+    fn visit(&mut self, visit: &Visit) -> Result<(), AutomatonError> {
         let walk = Arc::clone(&visit.walk);
         // A walk has one part with exceptions at most: its own base.
         let mut parts = walk.parts.iter().enumerate();
         let Some((index, part)) =
             parts.find(|(_, part)| !part.cleared.is_empty())
         else {
-            return self.rest(&visit);
+            return self.rest(visit);
         };
         self.jobs.push(Job::Rest(visit.clone()));
         let allowed = |token: &u32| contains(self.blocks, *token);
@@ -242,7 +242,7 @@ impl<'a, 'b> Filler<'a, 'b> {
         self.jobs.push(Job::Clear { walk, part: index, keep });
         self.n_scopes += 1;
         let scope = self.n_scopes;
-        self.part(part, &visit, scope)
+        self.part(part, visit, scope)
     }
 
     fn rest(&mut self, visit: &Visit) -> Result<(), AutomatonError> {

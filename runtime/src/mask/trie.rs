@@ -303,12 +303,7 @@ impl TrieBuilder {
     /// Appends the union of `group[from..]`, which lies under `byte`.
     ///
     /// Recursion is as deep as a token is long, which [`HORIZON`] bounds.
-    fn merge<'a>(
-        &mut self,
-        group: &mut Vec<(&'a Trie, u32)>,
-        from: usize,
-        byte: u8,
-    ) {
+    fn merge(&mut self, group: &mut Vec<(&Trie, u32)>, from: usize, byte: u8) {
         self.open(byte);
         let to = group.len();
         for &(trie, node) in &group[from..] {
@@ -420,12 +415,16 @@ pub(crate) const UTF8_STATES: u8 = 8;
 pub(crate) fn utf8_step(state: u8, byte: u8) -> Option<u8> {
     match (state, byte) {
         (0, 0..=0x7f) | (1, 0x80..=0xbf) => Some(0),
-        (0, 0xc2..=0xdf) | (2, 0x80..=0xbf) => Some(1),
-        (4, 0xa0..=0xbf) | (5, 0x80..=0x9f) => Some(1),
+        (0, 0xc2..=0xdf)
+        | (2, 0x80..=0xbf)
+        | (4, 0xa0..=0xbf)
+        | (5, 0x80..=0x9f) => Some(1),
         (0, 0xe0) => Some(4),
         (0, 0xed) => Some(5),
-        (0, 0xe1..=0xef) | (3, 0x80..=0xbf) => Some(2),
-        (6, 0x90..=0xbf) | (7, 0x80..=0x8f) => Some(2),
+        (0, 0xe1..=0xef)
+        | (3, 0x80..=0xbf)
+        | (6, 0x90..=0xbf)
+        | (7, 0x80..=0x8f) => Some(2),
         (0, 0xf0) => Some(6),
         (0, 0xf4) => Some(7),
         (0, 0xf1..=0xf3) => Some(3),
@@ -503,8 +502,7 @@ mod tests {
     fn summaries_say_what_is_below() {
         let many: Vec<String> =
             ('a'..='z').map(|c| format!("{c}\u{e9}{c}\u{20ac}")).collect();
-        let mut many: Vec<&[u8]> =
-            many.iter().map(|token| token.as_bytes()).collect();
+        let mut many: Vec<&[u8]> = many.iter().map(String::as_bytes).collect();
         many.push(b"0\xff");
         let trie = Trie::new((0..).zip(many)).0;
         let a = trie.child(0, b'a').expect("a child");

@@ -133,21 +133,20 @@ impl<'a> Walker<'a> {
         }
         let elsewhere =
             self.shared.filter(|_| state.is_shared() && at.trie.is_public());
-        let walk = match elsewhere {
-            Some(shared) => Walker {
+        let walk = if let Some(shared) = elsewhere {
+            Walker {
                 machine: self.machine,
                 index: self.index,
                 store: &mut lock(shared),
                 shared: None,
                 nesting: self.nesting,
             }
-            .walk(state, at, bottom)?,
-            None => {
-                self.nesting += 1;
-                let walk = Run::new(self, at, bottom).walk(state);
-                self.nesting -= 1;
-                Arc::new(walk?)
-            }
+            .walk(state, at, bottom)?
+        } else {
+            self.nesting += 1;
+            let walk = Run::new(self, at, bottom).walk(state);
+            self.nesting -= 1;
+            Arc::new(walk?)
         };
         let is_own = elsewhere.is_none();
         self.store.insert_walk(key, Arc::clone(&walk), is_own);
@@ -273,14 +272,10 @@ impl<'w, 'a> Run<'w, 'a> {
         while let Some(task) = self.tasks.pop() {
             self.arrive(task, false)?;
         }
-        self.finish(state, registers)
+        Ok(self.finish(state, registers))
     }
 
-    fn finish(
-        self,
-        state: StateId,
-        registers: bool,
-    ) -> Result<Walk, AutomatonError> {
+    fn finish(self, state: StateId, registers: bool) -> Walk {
         let mut slices: Vec<&[u32]> = Vec::with_capacity(self.accepted.len());
         for &(trie, from, to) in &self.accepted {
             slices.push(self.tries[trie as usize].at.trie.tokens(from, to));
@@ -289,7 +284,7 @@ impl<'w, 'a> Run<'w, 'a> {
         let accepted = TokenSet::new(&slices, self.walker.index.n_blocks());
         let store = &mut *self.walker.store;
         let exits = group_exits(self.exits, |places| store.union(places));
-        Ok(Walk {
+        Walk {
             state,
             registers,
             accepted,
@@ -297,7 +292,7 @@ impl<'w, 'a> Run<'w, 'a> {
             exits: exits.into(),
             parts: self.parts.into(),
             guarded: self.guarded.into(),
-        })
+        }
     }
 
     fn trie(&self, task: Task) -> &Arc<Trie> {

@@ -143,17 +143,15 @@ impl WindowTable {
 fn cumulate(need: &[Vec<u32>], n_blocks: usize) -> Box<[Arc<TokenSet>]> {
     let mut sets: Vec<Arc<TokenSet>> = Vec::new();
     for end in 1..=need.len().min(CUMULATED + 1) {
-        let set = match sets.last().map(|set| &**set) {
-            Some(TokenSet::Dense(blocks)) => {
-                let mut blocks = blocks.clone();
-                insert_all(&mut blocks, &need[end - 1]);
-                TokenSet::Dense(blocks)
-            }
-            _ => {
-                let slices: Vec<&[u32]> =
-                    need[..end].iter().map(|tokens| &**tokens).collect();
-                TokenSet::new(&slices, n_blocks)
-            }
+        let before = sets.last().map(|set| &**set);
+        let set = if let Some(TokenSet::Dense(blocks)) = before {
+            let mut blocks = blocks.clone();
+            insert_all(&mut blocks, &need[end - 1]);
+            TokenSet::Dense(blocks)
+        } else {
+            let slices: Vec<&[u32]> =
+                need[..end].iter().map(|tokens| &**tokens).collect();
+            TokenSet::new(&slices, n_blocks)
         };
         sets.push(Arc::new(set));
     }
