@@ -182,12 +182,12 @@ fn keys_that_may_not_come_twice() {
         "a", "b", "c", "\"", ":", ",", "{", "}", "1", "\":", "\":1", ",\"",
         "{\"", "\",\"",
     ];
-    check_all(80, &toys::Objects::new(None), &pieces);
+    check_all(80, &toys::Objects::machine(None), &pieces);
     for (seed, keys) in [&["a", "ab", "b"][..], &["a"], &["abc", "abca", "c"]]
         .into_iter()
         .enumerate()
     {
-        let objects = toys::Objects::new(Some(keys));
+        let objects = toys::Objects::machine(Some(keys));
         check_all(81 + seed as u64, &objects, &pieces);
     }
 }

@@ -431,7 +431,7 @@ impl Objects {
 
     const USED: Outcome = Outcome(Outcome::GUARDED_BIT);
 
-    pub(super) fn new(declared: Option<&[&str]>) -> Arc<dyn Automaton> {
+    pub(super) fn machine(declared: Option<&[&str]>) -> Arc<dyn Automaton> {
         let declared: Option<Vec<Vec<u8>>> = declared.map(|keys| {
             keys.iter().map(|key| key.as_bytes().to_vec()).collect()
         });
