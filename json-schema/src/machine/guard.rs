@@ -54,6 +54,31 @@ pub(crate) fn watch_key(frame: &Frame) -> Watch {
     if candidates(frame) == 0 { Watch::Clear } else { Watch::Watching }
 }
 
+/// Returns the bytes on which the key that `frame` reads may go on towards a
+/// used one, or end as one.
+pub(crate) fn watched_bytes(frame: &Frame) -> [u64; 4] {
+    let mut bytes = [0; 4];
+    let mut add = |byte: u8| {
+        bytes[usize::from(byte >> 6)] |= 1 << (byte & 63);
+    };
+    let Some(memory) = &frame.memory else { return bytes };
+    let (word, complete) = decode(&memory.partial);
+    if !complete {
+        // Within a character or an escape.
+        return [u64::MAX; 4];
+    }
+    add(b'"');
+    add(b'\\');
+    for used in memory.used.iter() {
+        if used.starts_with(&word)
+            && let Some(&next) = used.get(word.len())
+        {
+            add(next);
+        }
+    }
+    bytes
+}
+
 /// Counts the used keys that begin with the key that `frame` reads.
 pub(crate) fn candidates(frame: &Frame) -> usize {
     let Some(memory) = &frame.memory else { return 0 };

@@ -521,6 +521,26 @@ impl Automaton for Machine {
         }
     }
 
+    fn watched_bytes(&self, frame: &Frame) -> [u64; 4] {
+        if frame.state.is_shared() {
+            return self.prelude.watched_bytes(frame);
+        }
+        match *self.table.key(frame.state) {
+            StateKey::Name { .. } => guard::watched_bytes(frame),
+            _ => [u64::MAX; 4],
+        }
+    }
+
+    fn may_watch(&self, state: StateId) -> bool {
+        if state.is_shared() {
+            return self.prelude.may_watch(state);
+        }
+        matches!(
+            self.table.key(state),
+            StateKey::Name { .. } | StateKey::Pattern { .. }
+        )
+    }
+
     fn describe(&self, state: StateId) -> String {
         if state.is_shared() {
             return self.prelude.describe(state);

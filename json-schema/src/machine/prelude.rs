@@ -476,6 +476,14 @@ impl Automaton for Prelude {
         }
     }
 
+    fn watched_bytes(&self, frame: &Frame) -> [u64; 4] {
+        guard::watched_bytes(frame)
+    }
+
+    fn may_watch(&self, state: StateId) -> bool {
+        matches!(self.table.key(state), StateKey::Key(_))
+    }
+
     fn describe(&self, state: StateId) -> String {
         match self.table.key(state) {
             StateKey::Root => "any JSON value".to_owned(),
