@@ -1,5 +1,5 @@
-//! Maskwright with whitespace anywhere and declared property order, and every
-//! spelling of strings and numbers that JSON allows, as the peer.
+//! Maskwright with whitespace anywhere, declared property order and every
+//! escape, as the peer; integers are digits only, as the peer's are.
 //!
 //! The vocabulary, its trie and the walks of the machines that all schemas
 //! share live as long as the engine; what belongs to a schema is built anew
@@ -51,7 +51,7 @@ impl Maskwright {
             order: Order::Schema,
             whitespace: Whitespace::Any { max: u32::MAX },
             escapes: Escapes::Any,
-            numbers: Numbers::Json,
+            numbers: Numbers::Plain,
         };
         let options = Options { text, ..Options::default() };
         Ok(Maskwright { shared: Arc::new(Shared { tokens, options }) })
