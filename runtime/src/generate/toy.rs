@@ -48,10 +48,14 @@ struct Toy;
 
 impl Toy {
     fn logit(token: u32, last: u32, position: usize) -> f32 {
-        let closing = matches!(
-            u8::try_from(token),
-            Ok(b'"' | b'}' | b']' | b',' | b':')
-        ) || token == END;
+        let closing = match u8::try_from(token) {
+            Ok(b'"') => 5.0,
+            Ok(b'}' | b']') => 4.0,
+            Ok(b',') => 3.0,
+            Ok(b':') => 2.0,
+            Ok(_) => 0.0,
+            Err(_) => 1.0,
+        };
         let turn = u32::try_from(position % 7).unwrap_or(0);
         let mixed = token
             .wrapping_mul(2_654_435_761)
@@ -59,7 +63,7 @@ impl Toy {
             .wrapping_add(turn);
         let [high, low, ..] = mixed.to_be_bytes();
         let noise = f32::from(u16::from_be_bytes([high, low])) / 65_536.0;
-        noise + if closing { 1.0 } else { 0.0 }
+        noise + closing
     }
 }
 
