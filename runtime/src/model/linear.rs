@@ -7,6 +7,70 @@ use candle_core::quantized::{GgmlDType, QMatMul, QStorage, QTensor};
 use candle_core::{Device, Module, Storage, Tensor};
 
 use super::error::ModelError;
+#[cfg(target_arch = "x86_64")]
+use super::packed::Packed;
+
+/// One matrix, in the form that multiplies fastest here.
+#[derive(Clone, Debug)]
+pub(super) enum Matrix {
+    #[cfg(target_arch = "x86_64")]
+    Packed(Arc<Packed>),
+    Library(QMatMul),
+}
+
+impl Matrix {
+    pub(super) fn new(weight: Arc<QTensor>) -> Result<Matrix, ModelError> {
+        #[cfg(target_arch = "x86_64")]
+        if let Some(packed) = Packed::new(&weight)? {
+            return Ok(Matrix::Packed(Arc::new(packed)));
+        }
+        let weight = with_vector_code(weight)?;
+        Ok(Matrix::Library(QMatMul::from_arc(weight)?))
+    }
+
+    /// Multiplies rows of `n_in` entries, and replaces `out` by the product.
+    fn forward(
+        &self,
+        rows: &[f32],
+        n_in: usize,
+        out: &mut Vec<f32>,
+    ) -> Result<(), ModelError> {
+        match self {
+            #[cfg(target_arch = "x86_64")]
+            Matrix::Packed(packed) => packed.forward(rows, out),
+            Matrix::Library(weight) => {
+                let shape = (rows.len() / n_in, n_in);
+                let rows = Tensor::from_slice(rows, shape, &Device::Cpu)?;
+                out.clear();
+                read(&weight.forward(&rows)?, |values| {
+                    out.extend_from_slice(values);
+                })?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Looks rows up by their index, which the caller has checked.
+    pub(super) fn rows(
+        &self,
+        indices: &[u32],
+    ) -> Result<Vec<f32>, ModelError> {
+        match self {
+            #[cfg(target_arch = "x86_64")]
+            Matrix::Packed(packed) => {
+                let mut out = Vec::new();
+                for index in indices.iter().flat_map(|i| usize::try_from(*i)) {
+                    packed.widen_row(index, &mut out);
+                }
+                Ok(out)
+            }
+            Matrix::Library(weight) => {
+                let indices = Tensor::new(indices, &Device::Cpu)?;
+                read(&weight.embedding(&indices)?, <[f32]>::to_vec)
+            }
+        }
+    }
+}
 
 /// `x · Wᵀ` for rows of `x`, with one or several `W` over the same input.
 ///
@@ -15,7 +79,7 @@ use super::error::ModelError;
 /// one dispatch in place of several.
 #[derive(Clone, Debug)]
 pub(super) struct Linear {
-    parts: Vec<(QMatMul, usize)>,
+    parts: Vec<(Matrix, usize)>,
     n_in: usize,
     n_out: usize,
 }
@@ -33,10 +97,15 @@ impl Linear {
         let mut parts = Vec::with_capacity(weights.len());
         for weight in weights {
             let n_out = weight.shape().elem_count() / n_in;
-            parts.push((QMatMul::from_arc(weight)?, n_out));
+            parts.push((Matrix::new(weight)?, n_out));
         }
         let n_out = parts.iter().map(|(_, n_out)| n_out).sum();
         Ok(Linear { parts, n_in, n_out })
+    }
+
+    /// Wraps one matrix.
+    pub(super) fn single(matrix: Matrix, n_in: usize, n_out: usize) -> Linear {
+        Linear { parts: vec![(matrix, n_out)], n_in, n_out }
     }
 
     /// Multiplies rows of `n_in` entries, and replaces `out` by rows of
@@ -46,25 +115,20 @@ impl Linear {
         rows: &[f32],
         out: &mut Vec<f32>,
     ) -> Result<(), ModelError> {
-        let n_rows = rows.len() / self.n_in;
-        let rows =
-            Tensor::from_slice(rows, (n_rows, self.n_in), &Device::Cpu)?;
-        out.clear();
-        if let [(weight, _)] = self.parts.as_slice() {
-            return read(&weight.forward(&rows)?, |values| {
-                out.extend_from_slice(values);
-            });
+        if let [(matrix, _)] = self.parts.as_slice() {
+            return matrix.forward(rows, self.n_in, out);
         }
-        out.resize(n_rows * self.n_out, 0.0);
+        out.clear();
+        out.resize(rows.len() / self.n_in * self.n_out, 0.0);
         let mut start = 0;
-        for (weight, n_out) in &self.parts {
-            read(&weight.forward(&rows)?, |values| {
-                let sources = values.chunks_exact(*n_out);
-                let targets = out.chunks_exact_mut(self.n_out);
-                for (target, source) in targets.zip(sources) {
-                    target[start..start + n_out].copy_from_slice(source);
-                }
-            })?;
+        let mut product = Vec::new();
+        for (matrix, n_out) in &self.parts {
+            matrix.forward(rows, self.n_in, &mut product)?;
+            let sources = product.chunks_exact(*n_out);
+            let targets = out.chunks_exact_mut(self.n_out);
+            for (target, source) in targets.zip(sources) {
+                target[start..start + n_out].copy_from_slice(source);
+            }
             start += n_out;
         }
         Ok(())
@@ -119,16 +183,14 @@ pub(super) fn read<R>(
 ///
 /// The target has eight bits for the four or five of the source, so what
 /// this rounds is far below what the source has rounded already.
-pub(super) fn with_vector_code(
-    weight: QTensor,
-) -> Result<QTensor, ModelError> {
+fn with_vector_code(weight: Arc<QTensor>) -> Result<Arc<QTensor>, ModelError> {
     match weight.dtype() {
         GgmlDType::Q4_1
         | GgmlDType::Q5_0
         | GgmlDType::Q5_1
         | GgmlDType::Q8_1 => {
             let wide = weight.dequantize(&Device::Cpu)?;
-            Ok(QTensor::quantize(&wide, GgmlDType::Q8_0)?)
+            Ok(Arc::new(QTensor::quantize(&wide, GgmlDType::Q8_0)?))
         }
         _ => Ok(weight),
     }

@@ -14,17 +14,13 @@
 //! whose product is row-invariant (the quantised types but Q6_K) feeding a
 //! prompt whole, in chunks or in a batch gives the same bits.
 
-use std::sync::Arc;
-
-use candle_core::quantized::QMatMul;
-use candle_core::{Device, Tensor};
 use rayon::prelude::*;
 
 use super::cache::KvCache;
 use super::config::Config;
 use super::error::ModelError;
 use super::kernels;
-use super::linear::{Linear, read};
+use super::linear::{Linear, Matrix};
 use super::rope::Angles;
 use super::weights::{Name, Weights};
 use super::{Feed, Logits, Model, Want};
@@ -38,7 +34,7 @@ const MIN_PARALLEL_WORK: usize = 1 << 20;
 pub(super) struct Llama {
     config: Config,
     frequencies: Vec<f64>,
-    embedding: QMatMul,
+    embedding: Matrix,
     layers: Vec<Layer>,
     output_norm: Vec<f32>,
     output: Linear,
@@ -81,22 +77,22 @@ impl Llama {
         mut weights: Weights<'_>,
     ) -> Result<Llama, ModelError> {
         let Config { width, vocab_size, .. } = config;
-        let embedding =
-            weights.matrix(Name::Embedding, [vocab_size, width])?;
+        let shape = [vocab_size, width];
+        let embedding = Matrix::new(weights.matrix(Name::Embedding, shape)?)?;
         let output = if weights.has(Name::Output) {
-            weights.matrix(Name::Output, [vocab_size, width])?
+            Matrix::new(weights.matrix(Name::Output, shape)?)?
         } else {
-            Arc::clone(&embedding)
+            embedding.clone()
         };
         let layers = (0..config.n_layers)
             .map(|index| Layer::load(&config, &mut weights, index))
             .collect::<Result<_, _>>()?;
         Ok(Llama {
             frequencies: config.rope.frequencies(),
-            embedding: QMatMul::from_arc(embedding)?,
+            embedding,
             layers,
             output_norm: weights.vector(Name::OutputNorm, width)?,
-            output: Linear::stack(vec![output], width)?,
+            output: Linear::single(output, width, vocab_size),
             config,
         })
     }
@@ -133,9 +129,7 @@ impl Llama {
     fn embed(&self, batch: &[Feed<'_>]) -> Result<Vec<f32>, ModelError> {
         let tokens: Vec<u32> =
             batch.iter().flat_map(|feed| feed.tokens).copied().collect();
-        let n_tokens = tokens.len();
-        let tokens = Tensor::from_vec(tokens, n_tokens, &Device::Cpu)?;
-        read(&self.embedding.embedding(&tokens)?, <[f32]>::to_vec)
+        self.embedding.rows(&tokens)
     }
 
     fn attention(

@@ -7,7 +7,7 @@ use candle_core::{Device, Tensor};
 
 use super::error::ModelError;
 use super::gguf::Gguf;
-use super::linear::{read, with_vector_code};
+use super::linear::read;
 use super::safetensors::Safetensors;
 
 /// The tensors of a llama-family model.
@@ -84,7 +84,7 @@ impl Weights<'_> {
         }
     }
 
-    /// Reads a matrix in a type that multiplies fast.
+    /// Reads a matrix.
     pub(super) fn matrix(
         &mut self,
         name: Name,
@@ -94,7 +94,7 @@ impl Weights<'_> {
             Weights::Gguf(gguf) => {
                 let tensor = gguf.tensor(&name.in_gguf(), &Device::Cpu)?;
                 check(&name.in_gguf(), &shape, tensor.shape().dims())?;
-                with_vector_code(tensor)?
+                tensor
             }
             Weights::Safetensors(files) => {
                 let tensor = load(files, name, &shape)?;
