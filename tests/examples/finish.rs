@@ -78,7 +78,8 @@ fn main() {
                 }
             }
             let tokens = generation.tokens.len();
-            line += &format!(" {} {tokens}", generation.finish_reason.name());
+            let reason = generation.finish_reason.name();
+            line = format!("{line} {reason} {tokens}");
         }
         println!("{name}:{line}");
     }

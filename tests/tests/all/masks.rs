@@ -72,7 +72,7 @@ fn rollback_and_fork_give_the_same_masks() {
             let fork = matcher.fork();
             let steps = matcher.n_steps();
             let mut taken = 0;
-            for _ in 0..1 + random.below(5) {
+            for _ in 0..=random.below(5) {
                 let mask = matcher.mask().expect("a mask");
                 let tokens: Vec<_> = mask.tokens().collect();
                 let token = tokens[random.below(tokens.len())];

@@ -150,7 +150,7 @@ fn answer(
     };
     let id = request.id.clone();
     // One line must never take the others with it, whatever is wrong.
-    catch_unwind(AssertUnwindSafe(|| check(request, number, tokens)))
+    catch_unwind(AssertUnwindSafe(|| check(&request, number, tokens)))
         .unwrap_or_else(|_| {
             let message = "a defect of Maskwright; please report this line";
             let location = Some(format!("line {number}"));
@@ -161,13 +161,13 @@ fn answer(
 }
 
 fn check(
-    request: Request,
+    request: &Request,
     number: usize,
     tokens: Option<&TokenChecker>,
 ) -> Response {
     let id = request.id.clone();
     let started = Instant::now();
-    let grammar = match compile(&request, number) {
+    let grammar = match compile(request, number) {
         Ok(grammar) => grammar,
         Err(problem) => return Response::failed(id, problem),
     };

@@ -108,7 +108,7 @@ fn open(file: &Path) -> Result<Box<dyn BufRead>, Fail> {
 fn explain(text: &str, verdict: &Verdict) -> String {
     let offset = verdict.stopped_at().unwrap_or_default();
     let before = text.as_bytes().get(..offset).unwrap_or_default();
-    let line = before.iter().filter(|&&byte| byte == b'\n').count() + 1;
+    let line = before.split(|&byte| byte == b'\n').count();
     let column = before.iter().rev().take_while(|&&b| b != b'\n').count() + 1;
     let place = format!("byte {offset} (line {line}, column {column})");
     let allowed = show_bytes(verdict.allowed());
@@ -145,7 +145,11 @@ pub(crate) fn show_bytes(bytes: &[u8]) -> String {
             1 => parts.push(show_byte(first)),
             2 => parts.extend([show_byte(first), show_byte(last)]),
             _ => {
-                parts.push(format!("{}-{}", show_byte(first), show_byte(last)))
+                parts.push(format!(
+                    "{}-{}",
+                    show_byte(first),
+                    show_byte(last)
+                ));
             }
         }
         rest = &rest[run..];

@@ -44,10 +44,18 @@ impl Fail {
         Fail::new(Code::File, format!("{}: {error}", file.display()))
     }
 
+    #[expect(
+        clippy::needless_pass_by_value,
+        reason = "the signature that `map_err` calls"
+    )]
     pub(crate) fn read(error: io::Error) -> Fail {
         Fail::new(Code::File, format!("the input cannot be read: {error}"))
     }
 
+    #[expect(
+        clippy::needless_pass_by_value,
+        reason = "the signature that `map_err` calls"
+    )]
     pub(crate) fn write(error: io::Error) -> Fail {
         Fail::new(Code::File, format!("the output cannot be written: {error}"))
     }
