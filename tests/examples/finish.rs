@@ -28,7 +28,7 @@ const MAX_SCHEMA_BYTES: usize = 420;
 
 /// Ten of our own: recursion, arrays, choices, lengths, unbounded strings.
 const OWN: [&str; 10] = [
-    r##"{"type":"object","properties":{"v":{"type":"integer"},"next":{"anyOf":[{"$ref":"#"},{"type":"null"}]}},"required":["v","next"],"additionalProperties":false}"##,
+    r##"{"type":"object","properties":{"name":{"type":"string","maxLength":10},"children":{"type":"array","items":{"$ref":"#"},"maxItems":2}},"required":["name","children"],"additionalProperties":false}"##,
     r#"{"type":"array","items":{"type":"string","maxLength":12},"minItems":1,"maxItems":4}"#,
     r#"{"type":"object","properties":{"title":{"type":"string"},"tags":{"type":"array","items":{"type":"string"},"maxItems":3}},"required":["title","tags"],"additionalProperties":false}"#,
     r#"{"anyOf":[{"type":"object","properties":{"k":{"const":"a"},"n":{"type":"integer"}},"required":["k","n"],"additionalProperties":false},{"type":"object","properties":{"k":{"const":"b"},"s":{"type":"string"}},"required":["k","s"],"additionalProperties":false}]}"#,
