@@ -1,7 +1,7 @@
 //! Where in a schema something is: JSON pointers (RFC 6901).
 //!
 //! While a schema is read, places are chains of tokens in one arena
-//! ([`Locations`]), so that a node costs one small entry and no string. A
+//! (`Locations`), so that a node costs one small entry and no string. A
 //! [`Location`] is the printed form that errors and warnings carry.
 
 use std::fmt;
