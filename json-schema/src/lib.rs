@@ -1,7 +1,6 @@
 //! JSON Schema as a lazily built pushdown automaton.
 //!
-//! [`compile`] turns a schema into a machine over bytes
-//! ([`Automaton`]) that
+//! [`compile`] turns a schema into a machine over bytes ([`Automaton`]) that
 //! accepts just the texts of the schema's instances. What sets it apart: the
 //! schema is neither rewritten nor approximated. It stays a boolean formula
 //! ([`formula`]) that is derived by one member or item at a time, so that

@@ -2,7 +2,7 @@
 //!
 //! A [`Grammar`] is immutable and cheap to clone; any number of matchers may
 //! run over it at once. It knows bytes only: a vocabulary joins it in a
-//! [`CompiledGrammar`](crate::compiled::CompiledGrammar).
+//! [`CompiledGrammar`].
 //!
 //! # Example
 //!
