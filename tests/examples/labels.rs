@@ -13,21 +13,10 @@ use maskwright::{
     generate::{Generator, Request},
     pipeline::SamplingOptions,
 };
-use maskwright_tests::vocabularies::real_model;
-
-const LABELS: [&str; 3] = ["positive", "negative", "mixed"];
-const TEXTS: [&str; 10] = [
-    "I loved every minute of it.",
-    "Terrible. I want my money back.",
-    "The food was good but the service was slow.",
-    "Best purchase I have made this year!",
-    "It broke on the second day.",
-    "Some chapters shine, others drag.",
-    "Absolutely wonderful staff.",
-    "Never again.",
-    "Great screen, awful battery.",
-    "It does what it says, and does it well.",
-];
+use maskwright_tests::{
+    sentences::{LABELS, TEXTS},
+    vocabularies::real_model,
+};
 
 fn main() {
     let model = real_model("ten sentences").expect("the model is fetched");

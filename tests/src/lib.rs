@@ -6,6 +6,7 @@
 //! brute force over the vocabulary for masks.
 
 pub mod corpus;
+pub mod sentences;
 pub mod vocabularies;
 pub mod walk;
 

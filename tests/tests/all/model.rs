@@ -7,24 +7,13 @@ use maskwright::{
     grammar::Grammar,
     pipeline::SamplingOptions,
 };
-use maskwright_tests::vocabularies::real_model;
+use maskwright_tests::{
+    sentences::{LABELS, TEXTS},
+    vocabularies::real_model,
+};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::json;
-
-const LABELS: [&str; 3] = ["positive", "negative", "mixed"];
-const TEXTS: [&str; 10] = [
-    "I loved every minute of it.",
-    "Terrible. I want my money back.",
-    "The food was good but the service was slow.",
-    "Best purchase I have made this year!",
-    "It broke on the second day.",
-    "Some chapters shine, others drag.",
-    "Absolutely wonderful staff.",
-    "Never again.",
-    "Great screen, awful battery.",
-    "It does what it says, and does it well.",
-];
 
 fn generator(test: &str) -> Option<Generator> {
     real_model(test).map(|model| Generator::new(model).expect("a template"))
