@@ -95,14 +95,16 @@ pub fn run(options: &Options) -> Result<(), String> {
         at.map(|at| (&columns[at], &*engines[at].1))
     };
     let (ours, peer) = (find("maskwright"), find("llguidance"));
-    setting.print_details(options, ours.or(peer), ours.and(peer))?;
     println!("\n{}\n", setting.heading(&path));
-    report::print(
+    let summary = report::print(
         ours.map(|(column, _)| column),
         peer.map(|(column, _)| column),
         setting.records.len(),
-        options.summary_json,
     );
+    setting.print_details(options, ours.or(peer), ours.and(peer))?;
+    if options.summary_json {
+        println!("\n{summary}");
+    }
     Ok(())
 }
 

@@ -105,13 +105,13 @@ impl Times {
     }
 }
 
-/// Prints everything, the JSON line last. `ours` may be absent.
+/// Prints the tables, and returns what the JSON line says. Either column may
+/// be absent.
 pub fn print(
     ours: Option<&Column>,
     peer: Option<&Column>,
     n_schemas: usize,
-    with_json: bool,
-) {
+) -> Value {
     let mut summary = Map::new();
     summary.insert("schemas".into(), json!(n_schemas));
     let columns: Vec<&Column> = peer.into_iter().chain(ours).collect();
@@ -132,9 +132,7 @@ pub fn print(
     }
     insert_alone(&mut summary, "", ours, ours_times.as_ref());
     insert_alone(&mut summary, "peer_", peer, peer_times.as_ref());
-    if with_json {
-        println!("\n{}", Value::Object(summary));
-    }
+    Value::Object(summary)
 }
 
 /// The table over the schemas and tokens that both engines reached.

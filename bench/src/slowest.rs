@@ -9,6 +9,10 @@ use crate::engine::Engine;
 use crate::report::Column;
 use crate::stats::{micros, short};
 
+/// How many masks of one schema are printed at most: a hard one would fill
+/// the list.
+const A_SCHEMA: usize = 3;
+
 /// Where a mask was asked for.
 #[derive(Clone, Copy, Debug)]
 struct Place {
@@ -41,6 +45,7 @@ pub fn print(
             compiled.tests.get(place.test)?.masks.get(place.token)
         });
         let (again, state) = replay(engine, &case, place, tools)?;
+        let state = state.replace(['\n', '|'], " ");
         println!(
             "| {} | {} | {} | {} | {}.{} | `{}` | {state} |",
             short(micros(place.nanos)),
@@ -143,6 +148,11 @@ fn masks(column: &Column, count: usize) -> Vec<Place> {
         }
     }
     places.sort_by_key(|place| std::cmp::Reverse(place.nanos));
+    let mut n_of_schema = vec![0; column.outcomes.len()];
+    places.retain(|place| {
+        n_of_schema[place.schema] += 1;
+        n_of_schema[place.schema] <= A_SCHEMA
+    });
     places.truncate(count);
     places
 }
