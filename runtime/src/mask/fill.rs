@@ -26,6 +26,7 @@ use maskwright_grammar_core::{
 };
 
 use super::{
+    MaskStats,
     set::{contains, insert_all, remove},
     trie::TrieRef,
     walk::{Entry, Part, Walk, Walker},
@@ -128,7 +129,7 @@ impl<'a, 'b> Filler<'a, 'b> {
         configuration: &Configuration,
         root: &TrieRef,
         mut is_viable: impl FnMut(u32) -> Result<bool, AutomatonError>,
-    ) -> Result<(), AutomatonError> {
+    ) -> Result<MaskStats, AutomatonError> {
         for top in configuration.tops() {
             let frame = top.frame.clone();
             let state = frame.state;
@@ -143,12 +144,16 @@ impl<'a, 'b> Filler<'a, 'b> {
         }
         self.checks.sort_unstable();
         self.checks.dedup();
+        let mut stats = self.walker.stats();
         for token in self.checks {
-            if contains(self.blocks, token) && !is_viable(token)? {
-                remove(self.blocks, token);
+            if contains(self.blocks, token) {
+                stats.n_stepped += 1;
+                if !is_viable(token)? {
+                    remove(self.blocks, token);
+                }
             }
         }
-        Ok(())
+        Ok(stats)
     }
 
     /// Adds the walk of a frame at a place.

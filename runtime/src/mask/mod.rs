@@ -12,6 +12,7 @@ mod gap;
 mod index;
 mod looping;
 mod set;
+mod stats;
 mod store;
 mod token_mask;
 mod trie;
@@ -26,5 +27,6 @@ pub(crate) use self::{
 };
 pub use self::{
     index::TokenTrie,
+    stats::MaskStats,
     token_mask::{MaskError, TokenMask},
 };

@@ -20,7 +20,7 @@ use maskwright_grammar_core::{
 use smallvec::SmallVec;
 
 use super::{
-    gap,
+    MaskStats, gap,
     index::{TokenTrie, lock},
     set::TokenSet,
     store::{WalkKey, WalkStore},
@@ -107,6 +107,7 @@ pub(crate) struct Walker<'a> {
     /// Where the walks of shared states are kept, if that is elsewhere.
     shared: Option<&'a Mutex<WalkStore>>,
     nesting: u32,
+    stats: MaskStats,
 }
 
 impl<'a> Walker<'a> {
@@ -116,7 +117,8 @@ impl<'a> Walker<'a> {
         store: &'a mut WalkStore,
         shared: Option<&'a Mutex<WalkStore>>,
     ) -> Walker<'a> {
-        Walker { machine, index, store, shared, nesting: 0 }
+        let stats = MaskStats::default();
+        Walker { machine, index, store, shared, nesting: 0, stats }
     }
 
     /// Returns the walk of `state` at a place. At the `bottom` there is no
@@ -129,28 +131,47 @@ impl<'a> Walker<'a> {
     ) -> Result<Arc<Walk>, AutomatonError> {
         let key = WalkKey::new(state, at, bottom);
         if let Some(walk) = self.store.walk(key) {
+            self.stats.n_known += 1;
             return Ok(Arc::clone(walk));
         }
         let elsewhere =
             self.shared.filter(|_| state.is_shared() && at.trie.is_public());
         let walk = if let Some(shared) = elsewhere {
-            Walker {
-                machine: self.machine,
-                index: self.index,
-                store: &mut lock(shared),
-                shared: None,
-                nesting: self.nesting,
-            }
-            .walk(state, at, bottom)?
+            self.elsewhere(shared, |walker| walker.walk(state, at, bottom))?
         } else {
             self.nesting += 1;
             let walk = Run::new(self, at, bottom).walk(state);
             self.nesting -= 1;
+            self.stats.n_walks += 1;
             Arc::new(walk?)
         };
         let is_own = elsewhere.is_none();
         self.store.insert_walk(key, Arc::clone(&walk), is_own);
         Ok(walk)
+    }
+
+    /// Has something done by a walker over the store of shared states.
+    fn elsewhere<R>(
+        &mut self,
+        shared: &Mutex<WalkStore>,
+        work: impl FnOnce(&mut Walker<'_>) -> R,
+    ) -> R {
+        let mut walker = Walker {
+            machine: self.machine,
+            index: self.index,
+            store: &mut lock(shared),
+            shared: None,
+            nesting: self.nesting,
+            stats: self.stats,
+        };
+        let result = work(&mut walker);
+        self.stats = walker.stats;
+        result
+    }
+
+    /// Returns what was done so far.
+    pub(crate) fn stats(&self) -> MaskStats {
+        self.stats
     }
 
     /// Returns the table of the windows over `base`, if it can have one.
@@ -166,14 +187,9 @@ impl<'a> Walker<'a> {
         let elsewhere =
             self.shared.filter(|_| base.is_shared() && at.trie.is_public());
         let table = match elsewhere {
-            Some(shared) => Walker {
-                machine: self.machine,
-                index: self.index,
-                store: &mut lock(shared),
-                shared: None,
-                nesting: self.nesting,
+            Some(shared) => {
+                self.elsewhere(shared, |walker| walker.window(base, at))?
             }
-            .window(base, at)?,
             None => WindowTable::new(
                 self.machine,
                 base,
@@ -276,6 +292,7 @@ impl<'w, 'a> Run<'w, 'a> {
     }
 
     fn finish(self, state: StateId, registers: bool) -> Walk {
+        self.walker.stats.n_nodes += self.n_steps as u64;
         let mut slices: Vec<&[u32]> = Vec::with_capacity(self.accepted.len());
         for &(trie, from, to) in &self.accepted {
             slices.push(self.tries[trie as usize].at.trie.tokens(from, to));
