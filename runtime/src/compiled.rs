@@ -18,7 +18,8 @@ use maskwright_grammar_core::automaton::{
 
 use crate::{
     mask::{
-        Filler, MaskStats, SharedStore, TokenMask, TokenTrie, WalkStore, Walker, lock,
+        Filler, MaskStats, SharedStore, TokenMask, TokenTrie, WalkStore,
+        Walker, lock,
     },
     vocabulary::{TokenId, TokenKind, Vocabulary},
 };

@@ -7,6 +7,7 @@
 
 mod algebra;
 mod arrays;
+mod classes;
 mod general;
 mod guard;
 mod intern;
@@ -120,7 +121,8 @@ struct Parts {
     outcomes: Interner<u64>,
     object_sites: Interner<QuestionId, ObjectSite>,
     objects: Interner<Object, ObjectInfo>,
-    viables: Interner<Viable>,
+    /// With the bits of the names, as rows hold them.
+    viables: Interner<Viable, Arc<[u64]>>,
     pendings: Interner<Pending, PendingInfo>,
     array_sites: Interner<QuestionId, ArraySite>,
     arrays: Interner<Array, ArrayInfo>,
@@ -463,6 +465,16 @@ impl Automaton for Machine {
         }
     }
 
+    fn enters_alike(&self, callee: StateId) -> bool {
+        if callee.is_shared() {
+            return self.prelude.enters_alike(callee);
+        }
+        !matches!(
+            self.table.key(callee),
+            StateKey::Name { .. } | StateKey::Pattern { .. }
+        )
+    }
+
     fn advance(
         &self,
         frame: &mut Frame,
@@ -527,6 +539,16 @@ impl Automaton for Machine {
         }
         match *self.table.key(frame.state) {
             StateKey::Name { .. } => guard::watched_bytes(frame),
+            StateKey::Pattern { site, .. } => {
+                // Where patterns tell alone, a key dies of use only where it
+                // is a used one.
+                let site = self.object_site(site);
+                if site.is_ok_and(|site| site.key_classes.is_some()) {
+                    guard::watched_bytes(frame)
+                } else {
+                    [u64::MAX; 4]
+                }
+            }
             _ => [u64::MAX; 4],
         }
     }

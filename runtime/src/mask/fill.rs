@@ -28,8 +28,8 @@ use maskwright_grammar_core::{
 use super::{
     MaskStats,
     set::{contains, insert_all, remove},
-    trie::TrieRef,
-    walk::{Entry, Part, Walk, Walker},
+    trie::{TrieNode, TrieRef},
+    walk::{Entry, Exit, Part, Walk, Walker},
 };
 
 /// From so many walks on, equal ones are looked for.
@@ -165,6 +165,9 @@ impl<'a, 'b> Filler<'a, 'b> {
         at: &TrieRef,
         scope: u32,
     ) -> Result<(), AutomatonError> {
+        if self.ends_here(state, at)? {
+            return Ok(());
+        }
         let walk = self.walker.walk(state, at, below.is_bottom())?;
         if !self.look(&walk, frame.as_ref(), &below, at)? {
             return Ok(());
@@ -185,6 +188,34 @@ impl<'a, 'b> Filler<'a, 'b> {
         }
         self.jobs.push(Job::Walk(Visit { walk, frame, below, scope }));
         Ok(())
+    }
+
+    /// Takes the tokens that end at a place after which a state reads nothing
+    /// that any token has. Returns false where that is not so simple.
+    fn ends_here(
+        &mut self,
+        state: StateId,
+        at: &TrieRef,
+    ) -> Result<bool, AutomatonError> {
+        let own = at.own_tokens();
+        let row = self.machine.row(state)?;
+        let is_simple = row.calls.is_empty()
+            && row.finish.is_none()
+            && (own.is_empty()
+                || !row.registers
+                || !self.machine.owner(state).may_watch(state));
+        let reads = |(_, child): (u32, &TrieNode)| row.is_live(child.byte);
+        if !is_simple || at.trie.children(at.node).any(reads) {
+            return Ok(false);
+        }
+        if row.is_open() && !own.is_empty() {
+            if self.is_stale {
+                self.is_stale = false;
+                self.blocks.fill(0);
+            }
+            insert_all(self.blocks, own);
+        }
+        Ok(true)
     }
 
     /// Looks at the registers of a frame. Returns false if it is dead.
@@ -269,8 +300,8 @@ impl<'a, 'b> Filler<'a, 'b> {
                 self.part(part, visit, visit.scope)?;
             }
         }
-        for (outcome, at) in &walk.exits {
-            self.leave(visit, *outcome, at)?;
+        for exit in &walk.exits {
+            self.leave(visit, exit)?;
         }
         Ok(())
     }
@@ -292,12 +323,24 @@ impl<'a, 'b> Filler<'a, 'b> {
             (Some(entry), Some(frame)) => {
                 self.replay(frame, entry, part.resumes.len())?
             }
+            // What this token pushes may not depend on the frame below.
+            (Some(entry), None) => {
+                let blank = Frame::new(visit.walk.state);
+                let known = self.replay(&blank, entry, part.resumes.len())?;
+                known.filter(|frames| {
+                    frames.get(1).is_some_and(|pushed| {
+                        let owner = self.machine.owner(visit.walk.state);
+                        owner.enters_alike(pushed.state)
+                    })
+                })
+            }
             _ => None,
         };
         let callee = frames.as_mut().and_then(Vec::pop);
         let mut below = visit.below.clone();
         for (index, resume) in part.resumes.iter().enumerate() {
             let frame = match &frames {
+                Some(_) if index == 0 && visit.frame.is_none() => None,
                 Some(frames) => Some(frames[index].clone()),
                 None => blank_frame(resume.state, resume.registers),
             };
@@ -323,7 +366,7 @@ impl<'a, 'b> Filler<'a, 'b> {
 
     /// Follows the bytes of an entry from a frame that is known. Returns the
     /// waiting frames and the callee, unless there is a choice on the way or
-    /// a frame ends.
+    /// the frame itself ends.
     fn replay(
         &self,
         frame: &Frame,
@@ -348,7 +391,14 @@ impl<'a, 'b> Filler<'a, 'b> {
                     let callee = self.machine.enter(&caller, callee)?;
                     frames.extend([caller, callee]);
                 }
-                Some(Step::Return(_)) | None => return Ok(None),
+                Some(Step::Return(outcome)) => {
+                    let Some(caller) = frames.pop() else { return Ok(None) };
+                    let resumed =
+                        self.machine.leave(&caller, &top, outcome)?;
+                    let [frame] = &resumed[..] else { return Ok(None) };
+                    frames.push(frame.clone());
+                }
+                None => return Ok(None),
             }
         }
         Ok((frames.len() == n_waiting + 1).then_some(frames))
@@ -358,8 +408,7 @@ impl<'a, 'b> Filler<'a, 'b> {
     fn leave(
         &mut self,
         visit: &Visit,
-        outcome: Outcome,
-        at: &TrieRef,
+        exit: &Exit,
     ) -> Result<(), AutomatonError> {
         match &visit.below {
             Below::Real(stack) => {
@@ -368,18 +417,18 @@ impl<'a, 'b> Filler<'a, 'b> {
                         self.is_stale = false;
                         self.blocks.fill(0);
                     }
-                    insert_all(self.blocks, at.own_tokens());
+                    insert_all(self.blocks, exit.at.own_tokens());
                 }
                 for edge in stack.edges() {
                     let caller = (edge.frame.state, Some(&edge.frame));
                     let below = Below::Real(edge.below.clone());
-                    self.resume(visit, caller, &below, outcome, at)?;
+                    self.resume(visit, caller, &below, exit)?;
                 }
                 Ok(())
             }
             Below::Pushed(waiting) => {
                 let caller = (waiting.state, waiting.frame.as_ref());
-                self.resume(visit, caller, &waiting.below, outcome, at)
+                self.resume(visit, caller, &waiting.below, exit)
             }
         }
     }
@@ -389,10 +438,12 @@ impl<'a, 'b> Filler<'a, 'b> {
         visit: &Visit,
         (state, caller): (StateId, Option<&Frame>),
         below: &Below,
-        outcome: Outcome,
-        at: &TrieRef,
+        exit: &Exit,
     ) -> Result<(), AutomatonError> {
-        let depends = outcome.is_guarded() && visit.walk.registers;
+        let &Exit { outcome, ref at, direct } = exit;
+        let is_guarded = outcome.is_guarded() && visit.walk.registers;
+        // The frame was read into before it ended, or is not known at all.
+        let depends = is_guarded && !(direct && visit.frame.is_some());
         if depends && visit.frame.is_none()
             || outcome.is_guarded() && caller.is_none()
         {
