@@ -12,6 +12,7 @@ mod gap;
 mod index;
 mod looping;
 mod set;
+mod spell;
 mod store;
 mod token_mask;
 mod trie;

@@ -79,6 +79,10 @@ impl Matcher {
         &self.grammar
     }
 
+    pub(crate) fn configuration(&self) -> &Configuration {
+        &self.state.configuration
+    }
+
     /// Returns the tokens that may come next.
     ///
     /// # Errors
