@@ -15,7 +15,8 @@ use crate::{
 struct Node {
     bytes: Vec<u8>,
     configuration: Configuration,
-    /// What rows say is left.
+    /// What rows say is left; not asked yet where they could not tell one
+    /// byte before.
     rest: Option<Vec<u8>>,
     /// In the order of discovery.
     number: usize,
@@ -81,7 +82,7 @@ pub(super) fn search(
         nodes: BinaryHeap::new(),
         seen: FxHashSet::default(),
     };
-    frontier.add(Vec::new(), configuration.clone())?;
+    frontier.add(Vec::new(), configuration.clone(), true)?;
     for _ in 0..n_nodes {
         let Some(Reverse(node)) = frontier.nodes.pop() else { break };
         if let Some(found) = frontier.visit(&node)? {
@@ -99,16 +100,21 @@ impl Frontier<'_> {
         node: &Node,
     ) -> Result<Option<Vec<u8>>, AutomatonError> {
         let (machine, limits) = (self.machine, self.limits);
-        if let Some(rest) = &node.rest {
+        let late = match &node.rest {
+            None => self.rest(&node.configuration)?,
+            Some(_) => None,
+        };
+        let rest = node.rest.as_ref().or(late.as_ref());
+        if let Some(rest) = rest {
             let trial = try_bytes(machine, limits, &node.configuration, rest)?;
             let Trial { accepted, n_read, after } = trial;
             let bytes = [&*node.bytes, &rest[..n_read]].concat();
             if accepted {
                 return Ok(Some(bytes));
             }
-            self.expand(&bytes, &after)?;
+            self.expand(&bytes, &after, true)?;
         }
-        self.expand(&node.bytes, &node.configuration)?;
+        self.expand(&node.bytes, &node.configuration, rest.is_some())?;
         Ok(None)
     }
 
@@ -117,6 +123,7 @@ impl Frontier<'_> {
         &mut self,
         bytes: &[u8],
         configuration: &Configuration,
+        ask: bool,
     ) -> Result<(), AutomatonError> {
         let (machine, limits) = (self.machine, self.limits);
         let mut ranges = Vec::new();
@@ -133,7 +140,7 @@ impl Frontier<'_> {
                 let symbol = Symbol::Byte(byte);
                 let after = configuration.step(machine, limits, symbol)?;
                 if !after.is_dead() {
-                    self.add([bytes, &[byte]].concat(), after)?;
+                    self.add([bytes, &[byte]].concat(), after, ask)?;
                     break;
                 }
             }
@@ -145,18 +152,25 @@ impl Frontier<'_> {
         &mut self,
         bytes: Vec<u8>,
         configuration: Configuration,
+        ask: bool,
     ) -> Result<(), AutomatonError> {
         if !self.seen.insert(bytes.clone()) {
             return Ok(());
         }
-        let rest = if configuration.is_complete() {
-            Some(Vec::new())
-        } else {
-            self.known.by_rows(self.machine, &configuration)?
-        };
+        let rest = if ask { self.rest(&configuration)? } else { None };
         let number = self.seen.len();
         let node = Node { bytes, configuration, rest, number };
         self.nodes.push(Reverse(node));
         Ok(())
+    }
+
+    fn rest(
+        &mut self,
+        configuration: &Configuration,
+    ) -> Result<Option<Vec<u8>>, AutomatonError> {
+        if configuration.is_complete() {
+            return Ok(Some(Vec::new()));
+        }
+        self.known.by_rows(self.machine, configuration)
     }
 }
