@@ -31,6 +31,9 @@ pub struct ExtractOptions {
     pub max_tokens: usize,
     /// How each token is chosen; greedy by default.
     pub sampling: SamplingOptions,
+    /// Whether the document must be whole within `max_tokens`, as it is by
+    /// default ([`Request::finish_within_budget`]).
+    pub finish_within_budget: bool,
     /// How the schema is read and the document may be written.
     pub schema: Options,
 }
@@ -44,6 +47,7 @@ impl Default for ExtractOptions {
                 .to_owned(),
             max_tokens: 512,
             sampling: SamplingOptions::greedy(),
+            finish_within_budget: true,
             schema: Options::default(),
         }
     }
@@ -65,7 +69,7 @@ pub struct Extraction {
 /// # Errors
 ///
 /// Fails when the type's schema cannot be enforced, when the model fails, and
-/// when the document was cut off.
+/// when the document does not fit within the limit on tokens.
 pub fn extract<T: JsonSchema + DeserializeOwned>(
     generator: &mut Generator,
     text: &str,
@@ -94,6 +98,7 @@ pub fn extract_json(
         grammar: Some(generator.compile(&grammar)?),
         max_tokens: options.max_tokens,
         sampling: options.sampling.clone(),
+        finish_within_budget: options.finish_within_budget,
     };
     let generation =
         generator.generate(&request, &mut |_| ControlFlow::Continue(()))?;

@@ -1,6 +1,7 @@
 //! Constrained decoding: from grammars to token masks.
 #![deny(unsafe_code)]
 
+pub mod budget;
 pub mod check;
 #[cfg(feature = "generator")]
 pub mod classify;

@@ -30,6 +30,7 @@ fn main() {
             grammar: None,
             max_tokens: 24,
             sampling: SamplingOptions::greedy(),
+            finish_within_budget: false,
         };
         let free = generator
             .generate(&request, &mut |_| ControlFlow::Continue(()))

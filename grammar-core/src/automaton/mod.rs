@@ -33,6 +33,7 @@
 //!   [`Automaton::leave`] move the frame to the near state in time.
 
 pub mod cfg;
+mod completion;
 mod machine;
 mod recognizer;
 mod regex;
@@ -45,6 +46,7 @@ use std::{fmt, sync::Arc};
 use smallvec::SmallVec;
 
 pub use self::{
+    completion::{Completions, Effort},
     machine::{Frames, Machine},
     recognizer::{Configuration, Recognizer, StackLimits, Symbol, Top},
     regex::{RegexMachine, RegexMachineError},

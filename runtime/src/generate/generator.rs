@@ -9,7 +9,7 @@ use std::{
 
 use super::{
     chat::{ChatError, ChatTemplate, Message},
-    detokenise::Detokeniser,
+    run::Run,
     session::Session,
     toy,
 };
@@ -17,9 +17,9 @@ use crate::{
     compiled::{BindError, CompiledGrammar},
     grammar::Grammar,
     mask::TokenTrie,
-    matcher::{Matcher, MatcherError},
+    matcher::MatcherError,
     model::{LoadedModel, Model, ModelError, ModelTokenizer},
-    pipeline::{History, PipelineError, SamplingOptions, Scratch, Step},
+    pipeline::{PipelineError, SamplingOptions},
     vocabulary::{TokenId, Vocabulary},
 };
 
@@ -69,6 +69,14 @@ pub struct Request {
     pub max_tokens: usize,
     /// How each token is chosen.
     pub sampling: SamplingOptions,
+    /// Whether an output under a grammar must be whole within `max_tokens`.
+    ///
+    /// Tokens after which it could not be finished any more are forbidden
+    /// then, as those that the grammar forbids. If no text is short enough,
+    /// that is an error before the model is asked. Only where no short text
+    /// is found at all (see [`Planner`](crate::budget::Planner)) may the
+    /// output still be cut off.
+    pub finish_within_budget: bool,
 }
 
 /// Why the output ended.
@@ -107,6 +115,9 @@ pub struct Generation {
     pub tokens: Vec<TokenId>,
     /// How many of them had no alternative and were not sampled.
     pub n_forced: usize,
+    /// How many tokens were drawn from fewer than the grammar allows, or not
+    /// drawn at all, so that the output is finished in time.
+    pub n_steered: usize,
     /// The number of tokens in the prompt.
     pub n_prompt: usize,
     /// Why it ended.
@@ -115,6 +126,8 @@ pub struct Generation {
     pub prompt_time: Duration,
     /// The time from there to the end.
     pub decode_time: Duration,
+    /// The part of both that was spent on finishing in time.
+    pub plan_time: Duration,
 }
 
 impl Generation {
@@ -134,9 +147,9 @@ impl Generation {
 /// with a common beginning pay for it once.
 #[derive(Debug)]
 pub struct Generator {
-    session: Session,
-    encoder: Arc<dyn Encoder>,
-    trie: Arc<TokenTrie>,
+    pub(super) session: Session,
+    pub(super) encoder: Arc<dyn Encoder>,
+    pub(super) trie: Arc<TokenTrie>,
     chat: ChatTemplate,
 }
 
@@ -211,9 +224,10 @@ impl Generator {
     ///
     /// # Errors
     ///
-    /// Fails when the prompt does not fit the model, when an option is out of
-    /// range, and when the model or the grammar fails. What fails is never
-    /// passed off as the end of the output.
+    /// Fails when the prompt does not fit the model, when the output cannot
+    /// be finished within the limit on tokens and must be, when an option is
+    /// out of range, and when the model or the grammar fails. What fails is
+    /// never passed off as the end of the output.
     pub fn generate(
         &mut self,
         request: &Request,
@@ -222,41 +236,16 @@ impl Generator {
         let started = Instant::now();
         let pipeline = request.sampling.build()?;
         let prompt = self.encode(&request.prompt)?;
-        self.session.feed(&prompt)?;
+        let mut run = Run::new(self, request, &prompt)?;
+        run.generator.session.feed(&prompt)?;
         let prompt_time = started.elapsed();
-        let matcher = request
-            .grammar
-            .as_ref()
-            .map(|grammar| Matcher::new(Arc::clone(grammar)))
-            .transpose()?;
-        let mut run = Run {
-            generator: self,
-            matcher,
-            history: History::new(token_ids(&prompt)),
-            detokeniser: Detokeniser::new(),
-            text: String::new(),
-            n_forced: 0,
-            n_emitted: 0,
-        };
-        let mut scratch = Scratch::new();
-        let mut row = Vec::new();
         let finish_reason = loop {
-            if run.is_finished()? {
-                break FinishReason::Grammar;
-            }
-            let n_left = request.max_tokens.saturating_sub(run.n_output());
-            if n_left == 0 || run.generator.session.remaining() == 0 {
-                break FinishReason::Length;
-            }
-            if !run.take_forced(n_left)? {
-                let token = run.sample(&pipeline, &mut row, &mut scratch)?;
-                if run.generator.vocabulary().is_end(token) {
-                    break FinishReason::Stop;
-                }
-                run.take(&[token], n_left)?;
-            }
+            let finish_reason = run.step(&pipeline)?;
             if run.emit(on_text).is_break() {
                 break FinishReason::Cancelled;
+            }
+            if let Some(finish_reason) = finish_reason {
+                break finish_reason;
             }
         };
         run.finish(on_text);
@@ -264,10 +253,12 @@ impl Generator {
             text: std::mem::take(&mut run.text),
             tokens: run.history.output().to_vec(),
             n_forced: run.n_forced,
+            n_steered: run.n_steered,
             n_prompt: prompt.len(),
             finish_reason,
             prompt_time,
             decode_time: started.elapsed().saturating_sub(prompt_time),
+            plan_time: run.steering.map_or(Duration::ZERO, |s| s.time),
         })
     }
 
@@ -318,128 +309,6 @@ fn log_probability(row: &[f32], tokens: &[u32]) -> f64 {
     crate::pipeline::log_sum_exp(&chosen) - crate::pipeline::log_sum_exp(row)
 }
 
-fn token_ids(tokens: &[u32]) -> Vec<TokenId> {
-    tokens.iter().map(|&token| TokenId(token)).collect()
-}
-
-/// One request that is running.
-struct Run<'a> {
-    generator: &'a mut Generator,
-    matcher: Option<Matcher>,
-    history: History,
-    detokeniser: Detokeniser,
-    text: String,
-    n_forced: usize,
-    /// How many bytes of `text` the receiver has.
-    n_emitted: usize,
-}
-
-impl Run<'_> {
-    fn n_output(&self) -> usize {
-        self.history.output().len()
-    }
-
-    /// Whether the grammar allows nothing more.
-    fn is_finished(&mut self) -> Result<bool, GenerateError> {
-        let Some(matcher) = &mut self.matcher else { return Ok(false) };
-        if !matcher.is_accepting()? {
-            return Ok(false);
-        }
-        let vocabulary = self.generator.vocabulary();
-        let mask = matcher.mask()?;
-        Ok(mask.tokens().all(|token| vocabulary.is_end(token)))
-    }
-
-    /// Takes tokens that have no alternative, without asking the model.
-    ///
-    /// Forced bytes are split as the tokenizer splits them, and the last
-    /// token of the split is left out: what comes after could join it.
-    fn take_forced(&mut self, n_left: usize) -> Result<bool, GenerateError> {
-        let Some(matcher) = &mut self.matcher else { return Ok(false) };
-        let bytes = matcher.forced_bytes()?;
-        if bytes.len() < 2 {
-            return Ok(false);
-        }
-        let Ok(text) = std::str::from_utf8(&bytes) else {
-            return Ok(false);
-        };
-        let mut tokens =
-            token_ids(&self.generator.encoder.encode(text, false)?);
-        tokens.pop();
-        let spelled: Option<Vec<&[u8]>> = tokens
-            .iter()
-            .map(|&token| self.generator.vocabulary().token_bytes(token))
-            .collect();
-        let is_prefix = spelled
-            .is_some_and(|spelled| bytes.starts_with(&spelled.concat()));
-        if tokens.is_empty() || !is_prefix {
-            return Ok(false);
-        }
-        self.n_forced += tokens.len().min(n_left);
-        self.take(&tokens, n_left)?;
-        Ok(true)
-    }
-
-    /// Chooses the next token.
-    fn sample(
-        &mut self,
-        pipeline: &crate::pipeline::Pipeline,
-        row: &mut Vec<f32>,
-        scratch: &mut Scratch,
-    ) -> Result<TokenId, GenerateError> {
-        row.clear();
-        let logits = self.generator.session.logits();
-        row.extend_from_slice(logits.ok_or(GenerateError::NoLogits)?);
-        let mut step = Step::new(&self.history);
-        step.position = self.n_output() as u64;
-        if let Some(matcher) = &mut self.matcher {
-            step = step.with_mask(matcher.mask()?.bits().as_slice());
-        }
-        Ok(pipeline.choose(row, &step, scratch)?.token)
-    }
-
-    /// Takes at most `n_left` tokens into the output.
-    fn take(
-        &mut self,
-        tokens: &[TokenId],
-        n_left: usize,
-    ) -> Result<(), GenerateError> {
-        let session = &mut self.generator.session;
-        let n = tokens.len().min(n_left).min(session.remaining());
-        let tokens = &tokens[..n];
-        for &token in tokens {
-            if let Some(matcher) = &mut self.matcher {
-                matcher.accept(token)?;
-            }
-            self.history.push(token);
-            let bytes = self.generator.trie.vocabulary().token_bytes(token);
-            self.detokeniser.push(bytes.unwrap_or_default(), &mut self.text);
-        }
-        let ids: Vec<u32> = tokens.iter().map(|token| token.0).collect();
-        self.generator.session.append(&ids)?;
-        Ok(())
-    }
-
-    fn emit(
-        &mut self,
-        on_text: &mut dyn FnMut(&str) -> ControlFlow<()>,
-    ) -> ControlFlow<()> {
-        let new = &self.text[self.n_emitted..];
-        if new.is_empty() {
-            return ControlFlow::Continue(());
-        }
-        let flow = on_text(new);
-        self.n_emitted = self.text.len();
-        flow
-    }
-
-    /// Hands over what is left.
-    fn finish(&mut self, on_text: &mut dyn FnMut(&str) -> ControlFlow<()>) {
-        self.detokeniser.finish(&mut self.text);
-        let _ = self.emit(on_text);
-    }
-}
-
 /// An error that occurs while a request is running.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
@@ -459,6 +328,18 @@ pub enum GenerateError {
     /// A step of the pipeline failed.
     #[error(transparent)]
     Pipeline(#[from] PipelineError),
+    /// No text of the grammar that is short enough was found.
+    #[error(
+        "the shortest output that was found needs {needed} tokens, and \
+         {limit} are allowed or fit the model; raise the limit on tokens, \
+         shorten the prompt, or allow the output to be cut off"
+    )]
+    Budget {
+        /// How many tokens the shortest text that was found needs.
+        needed: usize,
+        /// The limit, or the room that the prompt leaves.
+        limit: usize,
+    },
     /// The model gave no logits to choose from.
     #[error("the model gave no logits after the last token")]
     NoLogits,

@@ -17,6 +17,7 @@ mod run;
 mod scan;
 mod set;
 mod stats;
+mod spell;
 mod store;
 mod token_mask;
 mod trie;

@@ -81,6 +81,10 @@ impl Matcher {
         &self.grammar
     }
 
+    pub(crate) fn configuration(&self) -> &Configuration {
+        &self.state.configuration
+    }
+
     /// Returns the tokens that may come next.
     ///
     /// # Errors

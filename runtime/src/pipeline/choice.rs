@@ -15,8 +15,8 @@ pub enum Choose {
     /// The strongest token, the one with the lowest id among equals.
     Greedy,
     /// One draw from the softmax. It depends on the seed and on the position
-    /// in the output alone: not on what else is in a batch, nor on how often
-    /// a step was tried before.
+    /// in the output alone (and, where draws are refused, on how many were):
+    /// not on what else is in a batch, nor on what was drawn before.
     Draw {
         /// The seed of the request.
         seed: u64,
@@ -38,26 +38,30 @@ impl Choose {
         self,
         row: &Row<'_>,
         position: u64,
+        attempt: u64,
     ) -> Option<Choice> {
         let chosen = match self {
             Choose::Greedy => row.greatest(),
             Choose::Draw { seed } => {
-                row.at_mass(row.mass() * uniform(seed, position))
+                row.at_mass(row.mass() * uniform(seed, position, attempt))
             }
         };
         chosen.map(|Candidate { token, logit }| Choice { token, logit })
     }
 }
 
-/// Returns the number in [0, 1) that belongs to a seed and a position.
+/// Returns the number in [0, 1) that belongs to a seed, a position and an
+/// attempt.
 ///
 /// ChaCha is random access: every position has a stream of its own, so no
 /// state is carried from step to step.
-fn uniform(seed: u64, position: u64) -> f64 {
+fn uniform(seed: u64, position: u64, attempt: u64) -> f64 {
     let mut key = [0; 32];
     key[..8].copy_from_slice(&seed.to_le_bytes());
     let mut generator = ChaCha8Rng::from_seed(key);
     generator.set_stream(position);
+    // A number takes two words of the stream.
+    generator.set_word_pos(u128::from(attempt) * 2);
     let bits = generator.next_u64();
     // The upper 53 bits, as many as the mantissa holds; both parts are exact.
     let [high, low] = [bits >> 32, bits >> 11 & 0x1f_ffff]
@@ -72,11 +76,12 @@ mod tests {
 
     #[test]
     fn uniform_depends_on_seed_and_position_and_is_uniform() {
-        assert_eq!(uniform(1, 2), uniform(1, 2));
-        assert_ne!(uniform(1, 2), uniform(1, 3));
-        assert_ne!(uniform(1, 2), uniform(2, 2));
+        assert_eq!(uniform(1, 2, 0), uniform(1, 2, 0));
+        assert_ne!(uniform(1, 2, 0), uniform(1, 3, 0));
+        assert_ne!(uniform(1, 2, 0), uniform(2, 2, 0));
+        assert_ne!(uniform(1, 2, 0), uniform(1, 2, 1));
         let places = (0..100).flat_map(|s| (0..100).map(move |p| (s, p)));
-        let drawn: Vec<f64> = places.map(|(s, p)| uniform(s, p)).collect();
+        let drawn: Vec<f64> = places.map(|(s, p)| uniform(s, p, 0)).collect();
         for tenth in 0..10 {
             let bounds = f64::from(tenth) / 10.0..f64::from(tenth + 1) / 10.0;
             let count = drawn.iter().filter(|x| bounds.contains(x)).count();
@@ -88,8 +93,8 @@ mod tests {
     #[test]
     fn uniform_never_changes() {
         // A seed that a user wrote down must give the same text next year.
-        assert_eq!(uniform(0, 0), PINNED[0]);
-        assert_eq!(uniform(42, 7), PINNED[1]);
+        assert_eq!(uniform(0, 0, 0), PINNED[0]);
+        assert_eq!(uniform(42, 7, 0), PINNED[1]);
     }
 
     /// From another implementation of ChaCha8: the seed is the key's first

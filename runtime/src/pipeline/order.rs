@@ -243,6 +243,13 @@ impl Pipeline {
         self.stages.iter().map(|stage| stage.name())
     }
 
+    /// Returns true if and only if a stage drops tokens that the grammar
+    /// allows: which ones depends on all that it allows.
+    pub fn truncates(&self) -> bool {
+        let mut stages = self.stages.iter();
+        stages.any(|stage| stage.kind() == StageKind::Truncate)
+    }
+
     /// Chooses the next token.
     ///
     /// The logits are used up: what they are afterwards is unspecified.
@@ -260,7 +267,7 @@ impl Pipeline {
     ) -> Result<Choice, PipelineError> {
         let row = self.run(logits, step, scratch)?;
         self.choose
-            .choose(&row, step.position)
+            .choose(&row, step.position, step.attempt)
             .ok_or_else(|| no_token_left(&row, step))
     }
 

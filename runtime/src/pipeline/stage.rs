@@ -69,8 +69,12 @@ pub struct Step<'a> {
     pub history: &'a History,
     /// How many tokens of output stand before the one to be chosen.
     ///
-    /// A draw depends on the seed and this alone.
+    /// A draw depends on the seed, this and `attempt` alone.
     pub position: u64,
+    /// How many tokens were drawn for this position already and refused by
+    /// whoever asked. Each draw is independent of those before, so that one
+    /// which is kept has the law of the tokens that are not refused.
+    pub attempt: u64,
     /// The tokens that the grammar allows; `None` without a grammar.
     pub mask: Option<MaskBits<'a>>,
 }
@@ -78,7 +82,8 @@ pub struct Step<'a> {
 impl<'a> Step<'a> {
     /// Creates the step after `history`, without a grammar.
     pub fn new(history: &'a History) -> Step<'a> {
-        Step { history, position: history.output().len() as u64, mask: None }
+        let position = history.output().len() as u64;
+        Step { history, position, attempt: 0, mask: None }
     }
 
     /// Sets the tokens that the grammar allows.

@@ -1,5 +1,7 @@
 //! One binary for all tests over the corpus, so that it links once.
 
+mod budget;
+mod completions;
 mod corpus;
 mod masks;
 mod model;

@@ -82,6 +82,7 @@ fn choices_are_decoded_whole() {
             grammar: Some(compiled.clone()),
             max_tokens: 8,
             sampling: SamplingOptions::greedy(),
+            finish_within_budget: true,
         };
         let mut streamed = String::new();
         let generation = generator
@@ -103,8 +104,12 @@ fn a_limit_on_tokens_is_an_outcome_of_its_own() {
     };
     let schema =
         json!({"type": "array", "items": {"type": "integer"}, "minItems": 50});
-    let options =
+    let mut options =
         ExtractOptions { max_tokens: 5, ..ExtractOptions::default() };
+    let error = extract_json(&mut generator, &schema, "1 2 3", &options)
+        .expect_err("50 items do not fit in 5 tokens");
+    assert!(error.to_string().contains("and 5 are allowed"), "{error}");
+    options.finish_within_budget = false;
     let error = extract_json(&mut generator, &schema, "1 2 3", &options)
         .expect_err("50 items do not fit in 5 tokens");
     assert!(error.to_string().contains("cut off after 5 tokens"), "{error}");

@@ -29,6 +29,10 @@ pub(crate) struct ExtractArgs {
     /// The greatest number of tokens in the document
     #[arg(long, default_value_t = 512)]
     max_tokens: usize,
+    /// Lets the document be cut off at that number, which is an error then;
+    /// without this, it is finished in time
+    #[arg(long)]
+    allow_cut_off: bool,
     #[command(flatten)]
     options: SchemaArgs,
     #[command(flatten)]
@@ -58,6 +62,7 @@ pub(crate) fn run(args: &ExtractArgs) -> Result<(), Fail> {
     let options = ExtractOptions {
         max_tokens: args.max_tokens,
         sampling: args.sampling.options()?,
+        finish_within_budget: !args.allow_cut_off,
         schema: schema_options,
         ..ExtractOptions::default()
     };
@@ -74,6 +79,7 @@ pub(crate) fn run(args: &ExtractArgs) -> Result<(), Fail> {
             "prompt_tokens": generation.n_prompt,
             "output_tokens": generation.tokens.len(),
             "forced_tokens": generation.n_forced,
+            "steered_tokens": generation.n_steered,
             "prompt_ms": millis(generation.prompt_time),
             "decode_ms": millis(generation.decode_time),
         });

@@ -39,6 +39,10 @@ pub(crate) struct GenerateArgs {
     /// The greatest number of tokens in the output
     #[arg(long, default_value_t = 256)]
     max_tokens: usize,
+    /// Lets the output be cut off at that number; without this, it is
+    /// finished in time wherever there is a grammar
+    #[arg(long)]
+    allow_cut_off: bool,
     #[command(flatten)]
     sampling: SamplingArgs,
     #[command(flatten)]
@@ -63,6 +67,7 @@ pub(crate) fn run(args: &GenerateArgs) -> Result<(), Fail> {
         grammar: compiled,
         max_tokens: args.max_tokens,
         sampling,
+        finish_within_budget: !args.allow_cut_off,
     };
     let mut stdout = io::stdout().lock();
     let mut failed = None;
@@ -93,6 +98,7 @@ pub(crate) fn run(args: &GenerateArgs) -> Result<(), Fail> {
             "prompt_tokens": generation.n_prompt,
             "output_tokens": generation.tokens.len(),
             "forced_tokens": generation.n_forced,
+            "steered_tokens": generation.n_steered,
             "prompt_ms": millis(generation.prompt_time),
             "decode_ms": millis(generation.decode_time),
         });

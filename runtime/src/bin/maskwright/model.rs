@@ -15,7 +15,7 @@ use maskwright::{
     pipeline::SamplingOptions,
 };
 
-use crate::fail::Fail;
+use crate::fail::{Code, Fail};
 
 /// Which model writes.
 #[derive(Args, Clone, Debug, Default)]
@@ -97,6 +97,9 @@ impl From<GenerateError> for Fail {
         match error {
             GenerateError::Pipeline(error) => Fail::usage(error.to_string()),
             GenerateError::Bind(error) => Fail::usage(error.to_string()),
+            GenerateError::Budget { .. } => {
+                Fail::new(Code::Length, error.to_string())
+            }
             error => Fail::model(error),
         }
     }

@@ -1,0 +1,176 @@
+//! The search over exact configurations, where rows were not enough.
+
+use std::{
+    cmp::{Ordering, Reverse},
+    collections::BinaryHeap,
+};
+
+use super::{Completions, Trial, pleasant, try_bytes};
+use crate::{
+    automaton::{AutomatonError, Configuration, Machine, StackLimits, Symbol},
+    util::FxHashSet,
+};
+
+/// A configuration that was reached, and the bytes that led to it.
+struct Node {
+    bytes: Vec<u8>,
+    configuration: Configuration,
+    /// What rows say is left; not asked yet where they could not tell one
+    /// byte before.
+    rest: Option<Vec<u8>>,
+    /// In the order of discovery.
+    number: usize,
+}
+
+impl Node {
+    /// The shortest text first; where rows know no way to the end, whatever
+    /// has come furthest.
+    fn rank(&self) -> (bool, Reverse<usize>, usize, usize) {
+        let n_read = self.bytes.len();
+        match &self.rest {
+            Some(rest) => {
+                (false, Reverse(0), n_read + rest.len(), self.number)
+            }
+            None => (true, Reverse(n_read), 0, self.number),
+        }
+    }
+}
+
+impl PartialEq for Node {
+    fn eq(&self, other: &Node) -> bool {
+        self.number == other.number
+    }
+}
+
+impl Eq for Node {}
+
+impl PartialOrd for Node {
+    fn partial_cmp(&self, other: &Node) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl Ord for Node {
+    fn cmp(&self, other: &Node) -> Ordering {
+        self.rank().cmp(&other.rank())
+    }
+}
+
+/// The configurations to look at.
+struct Frontier<'a> {
+    known: &'a mut Completions,
+    machine: Machine<'a>,
+    limits: StackLimits,
+    nodes: BinaryHeap<Reverse<Node>>,
+    /// The bytes of every node that was made.
+    seen: FxHashSet<Vec<u8>>,
+}
+
+/// Returns bytes after which `configuration` accepts, if they are found
+/// before the effort is spent.
+pub(super) fn search(
+    known: &mut Completions,
+    machine: Machine<'_>,
+    limits: StackLimits,
+    configuration: &Configuration,
+) -> Result<Option<Vec<u8>>, AutomatonError> {
+    let n_nodes = known.effort.exact;
+    let mut frontier = Frontier {
+        known,
+        machine,
+        limits,
+        nodes: BinaryHeap::new(),
+        seen: FxHashSet::default(),
+    };
+    frontier.add(Vec::new(), configuration.clone(), true)?;
+    for _ in 0..n_nodes {
+        let Some(Reverse(node)) = frontier.nodes.pop() else { break };
+        if let Some(found) = frontier.visit(&node)? {
+            return Ok(Some(found));
+        }
+    }
+    Ok(None)
+}
+
+impl Frontier<'_> {
+    /// Tries what rows say of a node; if it is refused, goes one byte on from
+    /// the node and from where it was refused.
+    fn visit(
+        &mut self,
+        node: &Node,
+    ) -> Result<Option<Vec<u8>>, AutomatonError> {
+        let (machine, limits) = (self.machine, self.limits);
+        let late = match &node.rest {
+            None => self.rest(&node.configuration)?,
+            Some(_) => None,
+        };
+        let rest = node.rest.as_ref().or(late.as_ref());
+        if let Some(rest) = rest {
+            let trial = try_bytes(machine, limits, &node.configuration, rest)?;
+            let Trial { accepted, n_read, after } = trial;
+            let bytes = [&*node.bytes, &rest[..n_read]].concat();
+            if accepted {
+                return Ok(Some(bytes));
+            }
+            self.expand(&bytes, &after, true)?;
+        }
+        self.expand(&node.bytes, &node.configuration, rest.is_some())?;
+        Ok(None)
+    }
+
+    /// Adds what follows by one byte of each range.
+    fn expand(
+        &mut self,
+        bytes: &[u8],
+        configuration: &Configuration,
+        ask: bool,
+    ) -> Result<(), AutomatonError> {
+        let (machine, limits) = (self.machine, self.limits);
+        let mut ranges = Vec::new();
+        for top in configuration.closure(machine, limits, true)?.tops() {
+            let row = machine.row(top.frame.state)?;
+            ranges.extend(row.ranges().iter().map(|r| (r.lo, r.hi)));
+        }
+        ranges.sort_by_key(|&(lo, hi)| (pleasant(lo, hi) != b'a', lo, hi));
+        ranges.dedup();
+        for (lo, hi) in ranges {
+            // The first byte of the range that registers let through.
+            let first = pleasant(lo, hi);
+            for byte in (first..=hi).chain(lo..first) {
+                let symbol = Symbol::Byte(byte);
+                let after = configuration.step(machine, limits, symbol)?;
+                if !after.is_dead() {
+                    self.add([bytes, &[byte]].concat(), after, ask)?;
+                    break;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn add(
+        &mut self,
+        bytes: Vec<u8>,
+        configuration: Configuration,
+        ask: bool,
+    ) -> Result<(), AutomatonError> {
+        if !self.seen.insert(bytes.clone()) {
+            return Ok(());
+        }
+        let rest = if ask { self.rest(&configuration)? } else { None };
+        let number = self.seen.len();
+        let node = Node { bytes, configuration, rest, number };
+        self.nodes.push(Reverse(node));
+        Ok(())
+    }
+
+    fn rest(
+        &mut self,
+        configuration: &Configuration,
+    ) -> Result<Option<Vec<u8>>, AutomatonError> {
+        if configuration.is_complete() {
+            return Ok(Some(Vec::new()));
+        }
+        self.known.by_rows(self.machine, configuration)
+    }
+}

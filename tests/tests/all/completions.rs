@@ -1,0 +1,162 @@
+//! Completions are accepted, and as short as brute force finds them.
+
+use std::collections::BTreeSet;
+
+use maskwright::grammar::{Grammar, SchemaOptions};
+use maskwright_grammar_core::automaton::{
+    Automaton, Completions, Configuration, Machine, StackLimits, Symbol,
+};
+use maskwright_tests::{
+    corpus::{Case, cases},
+    vocabularies::Random,
+};
+
+/// How many configurations brute force looks at before it gives up.
+const MAX_BRUTE: usize = 1500;
+
+fn after(
+    machine: Machine<'_>,
+    before: &Configuration,
+    byte: u8,
+) -> Configuration {
+    before
+        .step(machine, StackLimits::default(), Symbol::Byte(byte))
+        .expect("within the limits")
+}
+
+fn is_accepting(machine: Machine<'_>, at: &Configuration) -> bool {
+    at.is_accepting(machine, StackLimits::default()).expect("no limit")
+}
+
+/// The length of the shortest completion, breadth first over every byte;
+/// none if that takes too long.
+fn brute_force(machine: Machine<'_>, start: &Configuration) -> Option<usize> {
+    let mut level = vec![start.clone()];
+    let mut seen = BTreeSet::from([format!("{start:?}")]);
+    for length in 0.. {
+        if level.iter().any(|at| is_accepting(machine, at)) {
+            return Some(length);
+        }
+        let mut next = Vec::new();
+        for at in &level {
+            for byte in 0..=u8::MAX {
+                let to = after(machine, at, byte);
+                if !to.is_dead() && seen.insert(format!("{to:?}")) {
+                    next.push(to);
+                }
+                if seen.len() > MAX_BRUTE {
+                    return None;
+                }
+            }
+        }
+        level = next;
+    }
+    None
+}
+
+/// Whether a byte string leads through a frame with registers.
+fn has_registers(machine: Machine<'_>, at: &Configuration) -> bool {
+    at.tops().iter().any(|top| {
+        let mut states = vec![top.frame.state];
+        let mut below = &top.below;
+        while let Some(edge) = below.edges().first() {
+            states.push(edge.frame.state);
+            below = &edge.below;
+        }
+        states
+            .iter()
+            .any(|&state| machine.row(state).expect("a row").registers)
+    })
+}
+
+/// What was compared.
+#[derive(Default)]
+struct Tally {
+    completions: usize,
+    compared: usize,
+    longer: usize,
+}
+
+/// Completes each configuration of a random walk over bytes.
+fn complete_along(
+    name: &str,
+    automaton: &dyn Automaton,
+    n_steps: usize,
+    random: &mut Random,
+    tally: &mut Tally,
+) {
+    let machine = Machine::new(automaton);
+    let limits = StackLimits::default();
+    let mut completions = Completions::new();
+    let mut at = Configuration::start(machine, limits).expect("a start");
+    for step in 0..n_steps {
+        let found = completions.shortest(machine, limits, &at);
+        let found = found.expect("no limit").unwrap_or_else(|| {
+            panic!("{name}: no completion of {}", at.describe(machine))
+        });
+        let mut end = at.clone();
+        for &byte in &found {
+            end = after(machine, &end, byte);
+        }
+        let shown = found.escape_ascii();
+        assert!(is_accepting(machine, &end), "{name}: {shown}");
+        tally.completions += 1;
+        if step % 4 == 0
+            && let Some(length) = brute_force(machine, &at)
+        {
+            tally.compared += 1;
+            assert!(found.len() >= length, "{name}: brute force is wrong");
+            if found.len() > length {
+                tally.longer += 1;
+                assert!(has_registers(machine, &at), "{name}: {shown}");
+            }
+        }
+        let nexts: Vec<Configuration> = (0..=u8::MAX)
+            .map(|byte| after(machine, &at, byte))
+            .filter(|next| !next.is_dead())
+            .collect();
+        if nexts.is_empty() {
+            break;
+        }
+        at = nexts[random.below(nexts.len())].clone();
+    }
+}
+
+#[test]
+fn completions_are_accepted_and_as_short_as_brute_force() {
+    let cases: Vec<Case> =
+        cases().into_iter().filter(|case| case.error.is_none()).collect();
+    let mut tally = Tally::default();
+    for (seed, case) in (0..).zip(&cases) {
+        for options in [SchemaOptions::default(), SchemaOptions::widest()] {
+            let grammar = case.compile_with(&options).expect("a grammar");
+            let mut random = Random::new(seed);
+            let automaton = &**grammar.automaton();
+            complete_along(&case.name, automaton, 24, &mut random, &mut tally);
+        }
+    }
+    assert!(tally.compared > cases.len(), "brute force gave up too often");
+}
+
+/// In any order the required members of an object come in too many orders to
+/// look at all of them.
+#[test]
+fn an_object_in_any_order_is_completed() {
+    let names: Vec<String> = (0..24).map(|i| format!("name{i}")).collect();
+    let members = names.iter().map(|name| {
+        (name.clone(), serde_json::json!({"type": ["string", "integer"]}))
+    });
+    let schema = serde_json::json!({
+        "type": "object",
+        "properties": members.collect::<serde_json::Map<_, _>>(),
+        "required": names,
+    });
+    let grammar =
+        Grammar::from_schema_value(&schema, &SchemaOptions::widest())
+            .expect("a schema");
+    let automaton = &**grammar.automaton();
+    let mut tally = Tally::default();
+    let random = &mut Random::new(7);
+    complete_along("many members", automaton, 4, random, &mut tally);
+    assert!(tally.completions > 1);
+}
