@@ -105,6 +105,7 @@ fn run_case(
     words: &mut [u32],
     with_places: bool,
 ) -> Outcome {
+    engine.prepare();
     let (sequence, compile) = clock.time(|| engine.open(&case.schema));
     let mut sequence = sequence?;
     let prototype = sequence.prototype();

@@ -18,8 +18,8 @@ use maskwright_grammar_core::automaton::{
 
 use crate::{
     mask::{
-        Filler, MaskStats, SharedStore, TokenMask, TokenTrie, WalkStore,
-        Walker, lock,
+        Filler, MaskStats, SharedStore, TokenTrie, WalkStore, Walker,
+        insert_all, lock, remove,
     },
     vocabulary::{TokenId, TokenKind, Vocabulary},
 };
@@ -126,11 +126,12 @@ impl CompiledGrammar {
         Configuration::start(self.machine(), self.limits)
     }
 
-    /// Makes `mask` the tokens that may follow `configuration`.
+    /// Makes `blocks`, one bit a token, the tokens that may follow
+    /// `configuration`.
     pub(crate) fn fill(
         &self,
         configuration: &Configuration,
-        mask: &mut TokenMask,
+        blocks: &mut [usize],
     ) -> Result<MaskStats, AutomatonError> {
         let stats = {
             let mut store = lock(&self.store);
@@ -147,7 +148,7 @@ impl CompiledGrammar {
             }
             let walker =
                 Walker::new(machine, &self.tokens, &mut store, shared);
-            Filler::new(machine, walker, mask.blocks_mut()).fill(
+            Filler::new(machine, walker, blocks).fill(
                 configuration,
                 self.tokens.root(),
                 |token| self.reads(configuration, TokenId(token)),
@@ -155,20 +156,23 @@ impl CompiledGrammar {
         };
         for &token in self.tokens.long_tokens() {
             if self.reads(configuration, TokenId(token))? {
-                allow(mask, TokenId(token));
+                insert_all(blocks, &[token]);
             }
         }
         if !(self.own_atoms.is_empty() && self.shared_atoms.is_empty()) {
-            self.fill_atoms(configuration, mask)?;
+            self.fill_atoms(configuration, blocks)?;
         }
         let machine = self.machine();
         let accepting = configuration.is_accepting(machine, self.limits)?;
+        let width = self.vocabulary().n_logits();
         for &token in self.vocabulary().end_tokens() {
+            if token.index() >= width {
+                continue;
+            }
             if accepting {
-                allow(mask, token);
+                insert_all(blocks, &[token.0]);
             } else {
-                // Not in the vocabulary's width: nothing to forbid.
-                let _ = mask.forbid(token);
+                remove(blocks, token.0);
             }
         }
         Ok(stats)
@@ -236,7 +240,7 @@ impl CompiledGrammar {
     fn fill_atoms(
         &self,
         configuration: &Configuration,
-        mask: &mut TokenMask,
+        blocks: &mut [usize],
     ) -> Result<(), AutomatonError> {
         let machine = self.machine();
         let mut here: Vec<(bool, AtomId)> = Vec::new();
@@ -264,11 +268,11 @@ impl CompiledGrammar {
                 for index in 0..self.vocabulary().n_tokens() {
                     let token = TokenId::from_index(index);
                     if self.is_match(bound, token) {
-                        allow(mask, token);
+                        insert_all(blocks, &[token.0]);
                     }
                 }
             } else {
-                allow(mask, bound.token);
+                insert_all(blocks, &[bound.token.0]);
             }
         }
         Ok(())
@@ -324,12 +328,6 @@ impl fmt::Debug for CompiledGrammar {
             .field("tokens", &self.tokens)
             .finish_non_exhaustive()
     }
-}
-
-/// Allows a token of the vocabulary, which is never past the mask's width.
-fn allow(mask: &mut TokenMask, token: TokenId) {
-    // The width of the logits covers every token of the vocabulary.
-    let _ = mask.allow(token);
 }
 
 fn bind_atom(

@@ -17,3 +17,4 @@ pub mod matcher;
 pub mod model;
 pub mod pipeline;
 pub mod vocabulary;
+mod warm;

@@ -1,12 +1,13 @@
 //! Maskwright with whitespace anywhere, declared property order and every
 //! escape, as the peer; integers are digits only, as the peer's are.
 //!
-//! The vocabulary, its trie and the walks of the machines that all schemas
-//! share live as long as the engine; what belongs to a schema is built anew
-//! for each sequence.
+//! The vocabulary, its trie and what the load makes in advance live as long
+//! as the engine. Everything else is built anew for each sequence: each
+//! starts from a snapshot of what the load had made, which no other sequence
+//! has added to.
 
 use std::path::Path;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use maskwright::compiled::CompiledGrammar;
 use maskwright::mask::{MaskStats, TokenTrie};
@@ -23,6 +24,8 @@ use crate::tokenizer::Shape;
 #[derive(Debug)]
 pub struct Maskwright {
     shared: Arc<Shared>,
+    /// What the next sequence starts from.
+    next: Mutex<Arc<TokenTrie>>,
 }
 
 #[derive(Debug)]
@@ -54,7 +57,10 @@ impl Maskwright {
             numbers: Numbers::Plain,
         };
         let options = Options { text, ..Options::default() };
-        Ok(Maskwright { shared: Arc::new(Shared { tokens, options }) })
+        tokens.warm_up(&options);
+        let next = Mutex::new(Arc::new(tokens.snapshot()));
+        let shared = Arc::new(Shared { tokens, options });
+        Ok(Maskwright { shared, next })
     }
 }
 
@@ -63,18 +69,26 @@ impl Engine for Maskwright {
         "Maskwright"
     }
 
+    fn prepare(&self) {
+        let fresh = Arc::new(self.shared.tokens.snapshot());
+        *self.next.lock().unwrap_or_else(PoisonError::into_inner) = fresh;
+    }
+
     fn open(&self, schema: &str) -> Result<Box<dyn Sequence>, String> {
-        open(&self.shared, schema)
+        let next = self.next.lock().unwrap_or_else(PoisonError::into_inner);
+        let tokens = Arc::clone(&next);
+        drop(next);
+        open(&self.shared, schema, tokens)
     }
 }
 
 fn open(
     shared: &Arc<Shared>,
     schema: &str,
+    tokens: Arc<TokenTrie>,
 ) -> Result<Box<dyn Sequence>, String> {
     let compiled =
         compile(schema, &shared.options).map_err(|error| error.to_string())?;
-    let tokens = Arc::clone(&shared.tokens);
     let grammar = CompiledGrammar::new(compiled.automaton, tokens)
         .map_err(|error| error.to_string())?;
     let matcher =
@@ -93,7 +107,8 @@ struct Source {
 
 impl Prototype for Source {
     fn start(&self) -> Result<Box<dyn Sequence>, String> {
-        open(&self.shared, &self.schema)
+        let tokens = Arc::new(self.shared.tokens.snapshot());
+        open(&self.shared, &self.schema, tokens)
     }
 }
 

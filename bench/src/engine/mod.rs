@@ -17,6 +17,9 @@ pub trait Engine {
     /// The name for the tables.
     fn name(&self) -> &'static str;
 
+    /// Gets ready for the next [`Engine::open`], outside the clock.
+    fn prepare(&self) {}
+
     /// From a schema's text to a sequence ready for its first mask.
     ///
     /// # Errors

@@ -162,6 +162,20 @@ impl Algebra {
         StringShape::Window { min, max }
     }
 
+    /// The strings that satisfy a typed formula, if it lists them.
+    pub(crate) fn listed(&self, formula: Typed) -> Option<Vec<String>> {
+        let formulas = self.lock();
+        let site = formulas.string_site(formula);
+        let only = site.only?;
+        // Formats are not looked at one string at a time.
+        if !site.formats.is_empty() || !site.rest.is_empty() {
+            return None;
+        }
+        let texts = only.iter().map(|&name| formulas.pool().name_text(name));
+        let fits = |text: &&str| formulas.string_holds(formula, text);
+        Some(texts.filter(fits).map(str::to_owned).collect())
+    }
+
     /// Whether a number is asked nothing (`false`), or only to be an integer
     /// by value (`true`).
     pub(crate) fn free_number(&self, formula: Typed) -> Option<bool> {

@@ -12,6 +12,7 @@ mod general;
 mod guard;
 mod intern;
 mod keys;
+mod lists;
 mod names;
 mod objects;
 mod policy;
@@ -37,6 +38,7 @@ use self::{
     arrays::{Array, ArrayInfo, ArraySite},
     intern::Interner,
     keys::{KeyClass, Viable},
+    lists::StringList,
     names::NameRange,
     objects::{Object, ObjectInfo, ObjectSite, Pending, PendingInfo},
     prelude::{NOTHING, Prelude, UNBOUNDED, Window, fill_window, gap_row},
@@ -75,6 +77,8 @@ enum StateKey {
     Name { site: u32, viable: u32, spelling: Spelling<NameRange> },
     /// Inside a key of a site with patterns.
     Pattern { site: u32, viable: u32, spelling: Spelling<u32> },
+    /// Inside a string of a list.
+    Listed { list: u32, spelling: Spelling<NameRange> },
     /// Inside a string that is asked something.
     String { spec: u32, spelling: Spelling<u32> },
     /// Inside a string of any content, a bound of which is far; its frame
@@ -129,6 +133,7 @@ struct Parts {
     /// The languages of keys, by site and what may come.
     keys: Interner<(u32, u32), Box<[Language]>>,
     tuples: Interner<Tuple, Box<[Edge<u32>]>>,
+    lists: Interner<algebra::Typed, Option<StringList>>,
     strings: Sites<StringSpec>,
     numbers: Sites<crate::number::NumberSpec>,
 }
@@ -149,6 +154,7 @@ impl Parts {
             arrays: Interner::new(MAX_PARTS),
             keys: Interner::new(MAX_PARTS),
             tuples: Interner::new(MAX_PARTS),
+            lists: Interner::new(MAX_PARTS),
             strings: Interner::new(MAX_PARTS),
             numbers: Interner::new(MAX_PARTS),
         };
@@ -242,6 +248,9 @@ impl Machine {
             }
             StateKey::Pattern { site, viable, spelling } => {
                 return self.build_pattern(site, viable, spelling);
+            }
+            StateKey::Listed { list, spelling } => {
+                self.build_listed(list, spelling, &mut row)?;
             }
             StateKey::String { spec, spelling } => {
                 self.build_string(spec, spelling, &mut row)?;
@@ -603,9 +612,9 @@ impl Automaton for Machine {
             StateKey::Name { .. } | StateKey::Pattern { .. } => {
                 "inside a key".to_owned()
             }
-            StateKey::String { .. } | StateKey::Window { .. } => {
-                "inside a string".to_owned()
-            }
+            StateKey::Listed { .. }
+            | StateKey::String { .. }
+            | StateKey::Window { .. } => "inside a string".to_owned(),
             StateKey::Number { .. } => "inside a number".to_owned(),
             StateKey::Gap { core, .. } | StateKey::Space(core) => {
                 self.describe(*core)

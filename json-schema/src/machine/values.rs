@@ -186,6 +186,11 @@ impl Machine {
             }
             .map(Some);
         }
+        if typed.goals.is_empty()
+            && let Some(start) = self.list_start(typed.need)?
+        {
+            return Ok(Some(start));
+        }
         let spec = self.parts.strings.intern(typed.formulas())?;
         self.string_start(spec).map(Some)
     }

@@ -15,7 +15,7 @@ use super::{
 };
 use crate::{
     compiled::{BindError, CompiledGrammar},
-    grammar::Grammar,
+    grammar::{Grammar, SchemaOptions},
     mask::TokenTrie,
     matcher::MatcherError,
     model::{LoadedModel, Model, ModelError, ModelTokenizer},
@@ -167,7 +167,10 @@ impl Generator {
             tokenizer.end_text(),
         )?;
         let vocabulary = Arc::clone(tokenizer.vocabulary());
-        Ok(Generator::from_parts(model, tokenizer, vocabulary, chat))
+        let generator =
+            Generator::from_parts(model, tokenizer, vocabulary, chat);
+        generator.trie.warm_up(&SchemaOptions::default());
+        Ok(generator)
     }
 
     /// Creates a generator from parts of your own.

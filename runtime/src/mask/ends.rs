@@ -56,9 +56,10 @@ impl EndTable {
             nodes.push(EndNode { end: 0, node, byte: info.byte });
             longest = longest.max(depth);
             let first = pending.len();
-            for (child, info) in at.trie.children(node) {
+            for (child, _) in at.trie.children(node) {
                 let next = ends.partition_point(|&end| end < child);
-                if ends.get(next).is_some_and(|&end| end < info.end) {
+                let last = at.trie.node(child).end;
+                if ends.get(next).is_some_and(|&end| end < last) {
                     pending.push((child, depth + 1));
                 }
             }

@@ -28,7 +28,7 @@ use maskwright_grammar_core::{
 use super::{
     MaskStats,
     set::{contains, insert_all, remove},
-    trie::{TrieNode, TrieRef},
+    trie::TrieRef,
     walk::{Entry, Exit, Part, Walk, Walker},
 };
 
@@ -165,10 +165,12 @@ impl<'a, 'b> Filler<'a, 'b> {
         at: &TrieRef,
         scope: u32,
     ) -> Result<(), AutomatonError> {
-        if self.ends_here(state, at)? {
-            return Ok(());
-        }
-        let walk = self.walker.walk(state, at, below.is_bottom())?;
+        let bottom = below.is_bottom();
+        let walk = match self.walker.known(state, at, bottom) {
+            Some(walk) => walk,
+            None if self.ends_here(state, at)? => return Ok(()),
+            None => self.walker.walk(state, at, bottom)?,
+        };
         if !self.look(&walk, frame.as_ref(), &below, at)? {
             return Ok(());
         }
@@ -204,7 +206,7 @@ impl<'a, 'b> Filler<'a, 'b> {
             && (own.is_empty()
                 || !row.registers
                 || !self.machine.owner(state).may_watch(state));
-        let reads = |(_, child): (u32, &TrieNode)| row.is_live(child.byte);
+        let reads = |(_, byte): (u32, u8)| row.is_live(byte);
         if !is_simple || at.trie.children(at.node).any(reads) {
             return Ok(false);
         }
@@ -449,7 +451,7 @@ impl<'a, 'b> Filler<'a, 'b> {
         {
             self.checks.extend_from_slice(at.tokens());
         }
-        for to in self.machine.resume(state, outcome)? {
+        for to in self.walker.resume(state, outcome)? {
             let needs =
                 outcome.is_guarded() || self.machine.row(to)?.registers;
             let frame = match (caller, &visit.frame) {
@@ -492,8 +494,7 @@ impl<'a, 'b> Filler<'a, 'b> {
             }
             let watched =
                 self.machine.owner(frame.state).watched_bytes(&frame);
-            for (child, info) in trie.children(node) {
-                let byte = info.byte;
+            for (child, byte) in trie.children(node) {
                 let bit = watched[usize::from(byte >> 6)] >> (byte & 63) & 1;
                 if bit == 0 || !row.is_live(byte) {
                     continue;

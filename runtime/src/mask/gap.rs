@@ -28,14 +28,14 @@ impl Gap {
         let mut next: Vec<(u8, u32)> = Vec::new();
         let mut pending = vec![(at.node, 0)];
         while let Some((node, depth)) = pending.pop() {
-            for (child, info) in trie.children(node) {
-                if is_space(info.byte) {
+            for (child, byte) in trie.children(node) {
+                if is_space(byte) {
                     if depth < left {
                         blank.push(trie.own_tokens(child));
                         pending.push((child, depth + 1));
                     }
                 } else if depth > 0 {
-                    next.push((info.byte, child));
+                    next.push((byte, child));
                 }
             }
         }
@@ -68,8 +68,8 @@ pub(crate) fn longest(at: &TrieRef) -> u32 {
     let mut pending = vec![(at.node, 0)];
     while let Some((node, depth)) = pending.pop() {
         longest = longest.max(depth);
-        for (child, info) in at.trie.children(node) {
-            if is_space(info.byte) {
+        for (child, byte) in at.trie.children(node) {
+            if is_space(byte) {
                 pending.push((child, depth + 1));
             }
         }

@@ -59,6 +59,24 @@ impl TokenTrie {
         }
     }
 
+    /// Returns a trie of the same vocabulary that knows what this one knows
+    /// now, and learns on its own from here on.
+    #[must_use]
+    pub fn snapshot(&self) -> TokenTrie {
+        let copy = |(automaton, store): &(Arc<dyn Automaton>, SharedStore)| {
+            let store = lock(store).snapshot();
+            (Arc::clone(automaton), Arc::new(Mutex::new(store)))
+        };
+        TokenTrie {
+            vocabulary: Arc::clone(&self.vocabulary),
+            root: self.root.clone(),
+            long: self.long.clone(),
+            n_blocks: self.n_blocks,
+            unions: Mutex::new(lock(&self.unions).clone()),
+            shared: Mutex::new(lock(&self.shared).iter().map(copy).collect()),
+        }
+    }
+
     /// Returns the vocabulary.
     pub fn vocabulary(&self) -> &Arc<Vocabulary> {
         &self.vocabulary

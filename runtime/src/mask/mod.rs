@@ -16,10 +16,10 @@ mod looping;
 mod run;
 mod scan;
 mod set;
-mod stats;
 mod spell;
+mod stats;
 mod store;
-mod token_mask;
+pub(crate) mod token_mask;
 mod trie;
 mod unions;
 mod walk;
@@ -29,6 +29,7 @@ mod words;
 pub(crate) use self::{
     fill::Filler,
     index::{SharedStore, lock},
+    set::{insert_all, remove},
     store::WalkStore,
     walk::Walker,
 };

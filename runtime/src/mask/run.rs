@@ -396,9 +396,9 @@ impl<'w, 'a> Run<'w, 'a> {
             }
             return Ok(());
         }
-        for (child, info) in trie.children(task.node) {
-            if row.is_live(info.byte) {
-                self.read(task, row, info.byte, child)?;
+        for (child, byte) in trie.children(task.node) {
+            if row.is_live(byte) {
+                self.read(task, row, byte, child)?;
             }
         }
         Ok(())
@@ -433,9 +433,17 @@ impl<'w, 'a> Run<'w, 'a> {
         let task = Task { node: child, ..task };
         match step {
             Step::Stay(state) => {
+                let before = task.state;
                 let task = Task { state, ..task };
                 if self.trie(task).size(child) == 1 {
-                    return self.arrive(task, false);
+                    // Every state is viable, so the token may end here. What
+                    // the state does next does not matter.
+                    if task.stack != BASE && self.rows.get(before)?.registers {
+                        self.guard(task);
+                    }
+                    self.add_steps(1);
+                    self.accept(task, child + 1);
+                    return Ok(());
                 }
                 self.buffers.tasks.push(task);
                 Ok(())
@@ -497,7 +505,7 @@ impl<'w, 'a> Run<'w, 'a> {
             self.guard(task);
         }
         let (waiting, stack) = self.waiting(task.stack);
-        for state in self.walker.machine.resume(waiting.state, outcome)? {
+        for state in self.walker.resume(waiting.state, outcome)? {
             self.add(Task { state, stack, ..task });
         }
         Ok(())

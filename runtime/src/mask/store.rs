@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use maskwright_grammar_core::{
-    automaton::{Row, StateId},
+    automaton::{Outcome, Resumed, Row, StateId},
     util::FxHashMap,
 };
 
@@ -19,6 +19,8 @@ pub(crate) struct WalkStore {
     walks: FxHashMap<WalkKey, Arc<Walk>>,
     unions: Unions,
     loops: FxHashMap<StateId, Loop>,
+    /// Where waiting states go on.
+    resumed: FxHashMap<(StateId, Outcome), Resumed>,
     windows: FxHashMap<WalkKey, Arc<WindowTable>>,
     ends: FxHashMap<WalkKey, Arc<EndTable>>,
     /// Buffers that no run uses.
@@ -78,6 +80,26 @@ impl WalkStore {
         self.buffers.push(buffers);
     }
 
+    /// Returns where the waiting `state` goes on after `outcome`, if that was
+    /// asked before.
+    pub(crate) fn resumed(
+        &self,
+        state: StateId,
+        outcome: Outcome,
+    ) -> Option<&Resumed> {
+        self.resumed.get(&(state, outcome))
+    }
+
+    pub(crate) fn insert_resumed(
+        &mut self,
+        state: StateId,
+        outcome: Outcome,
+        resumed: Resumed,
+    ) {
+        self.memory += size_of::<(StateId, Outcome, Resumed)>();
+        self.resumed.insert((state, outcome), resumed);
+    }
+
     /// Returns what is known of the loops of `state`.
     pub(crate) fn looping(&mut self, state: StateId, row: &Row) -> &mut Loop {
         self.loops.entry(state).or_insert_with(|| Loop::new(state, row))
@@ -108,6 +130,20 @@ impl WalkStore {
     /// Returns about how many bytes of memory this holds.
     pub(crate) fn memory(&self) -> usize {
         self.memory + self.unions.memory()
+    }
+
+    /// Returns a store that knows the same.
+    pub(crate) fn snapshot(&self) -> WalkStore {
+        WalkStore {
+            walks: self.walks.clone(),
+            unions: self.unions.clone(),
+            loops: self.loops.clone(),
+            resumed: self.resumed.clone(),
+            windows: self.windows.clone(),
+            ends: self.ends.clone(),
+            buffers: Vec::new(),
+            memory: self.memory,
+        }
     }
 
     /// Forgets everything.

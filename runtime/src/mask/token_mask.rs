@@ -153,6 +153,29 @@ impl TokenMask {
     }
 }
 
+/// Returns words as the blocks of a mask of so many tokens, if they are just
+/// as wide and lie in memory as blocks do.
+pub(crate) fn blocks_of(
+    words: &mut [u32],
+    n_tokens: usize,
+) -> Option<&mut [usize]> {
+    let is_wide = words.len() == n_tokens.div_ceil(WORD_BITS);
+    // The first of the words of a block is its low half.
+    if !is_wide || cfg!(target_endian = "big") {
+        return None;
+    }
+    bytemuck::try_cast_slice_mut(words).ok()
+}
+
+/// Returns true if and only if any of so many tokens is not in `blocks`.
+pub(crate) fn forbids_any(blocks: &[usize], n_tokens: usize) -> bool {
+    let (full, rest) = (n_tokens / BLOCK_BITS, n_tokens % BLOCK_BITS);
+    let (whole, last) = blocks.split_at(full.min(blocks.len()));
+    let rest = (1 << rest) - 1;
+    whole.iter().any(|&block| block != usize::MAX)
+        || last.first().is_some_and(|&block| block & rest != rest)
+}
+
 /// The low 32 bits of a block.
 #[expect(clippy::cast_possible_truncation, reason = "the low half is meant")]
 fn low_word(block: usize) -> u32 {
@@ -214,6 +237,31 @@ pub enum MaskError {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn blocks_of_words_are_those_of_the_mask() {
+        let n_tokens = 3 * BLOCK_BITS - 5;
+        let mut mask = TokenMask::none(n_tokens);
+        for token in [0, 31, 32, 63, 64, 100, n_tokens - 1] {
+            mask.allow(TokenId::from_index(token)).expect("a token");
+        }
+        let mut copied = vec![0; n_tokens.div_ceil(WORD_BITS)];
+        mask.copy_into(&mut copied).expect("as wide");
+        let mut room = vec![[0_usize; 1]; 3];
+        let words = bytemuck::cast_slice_mut::<_, u32>(&mut room);
+        if let Some(blocks) = blocks_of(words, n_tokens) {
+            blocks.copy_from_slice(mask.bits.as_slice());
+            assert!(forbids_any(blocks, n_tokens));
+            assert_eq!(words, copied);
+        }
+        assert!(blocks_of(words, n_tokens + WORD_BITS).is_none());
+        let unaligned = &mut words[1..];
+        assert!(blocks_of(unaligned, n_tokens - WORD_BITS).is_none());
+        let mut all = vec![usize::MAX; 3];
+        assert!(!forbids_any(&all, n_tokens));
+        all[2] = (1 << (BLOCK_BITS - 6)) - 1;
+        assert!(forbids_any(&all, n_tokens));
+    }
 
     /// The widths at which a bitset goes wrong.
     const WIDTHS: &[usize] = &[0, 1, 31, 32, 33, 63, 64, 65, 96, 97];

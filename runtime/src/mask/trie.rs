@@ -19,6 +19,9 @@ use maskwright_grammar_core::{automaton::HORIZON, util::FxHashMap};
 /// Below this size, a trie has no summaries: looking is as fast.
 const SUMMARY_SIZE: usize = 64;
 
+/// From this size on, the children of each node are also kept side by side.
+const KIDS_SIZE: usize = 512;
+
 /// A byte trie with the tokens that end at each node.
 #[derive(Debug)]
 pub(crate) struct Trie {
@@ -31,8 +34,19 @@ pub(crate) struct Trie {
     tokens: Box<[u32]>,
     /// What lies below each node, once that was asked for.
     summary: OnceLock<Summary>,
-    /// The child of the root on each byte, if this is a large trie.
-    roots: Option<Box<[u32; 256]>>,
+    /// The children of each node side by side, if this is a large trie.
+    kids: Option<Kids>,
+}
+
+/// The children of all nodes, in the order of their bytes.
+#[derive(Debug)]
+struct Kids {
+    /// Where those of each node begin, and one beyond.
+    starts: Box<[u32]>,
+    bytes: Box<[u8]>,
+    nodes: Box<[u32]>,
+    /// The child of the root on each byte.
+    roots: Box<[u32; 256]>,
 }
 
 /// A node. A last one beyond the trie ends the tokens of the one before.
@@ -178,30 +192,43 @@ impl Trie {
         &self.tokens[from as usize..to as usize]
     }
 
-    /// Returns the children of `node`, in the order of their bytes.
+    /// Returns the children of `node` and the bytes that lead to them, in
+    /// the order of the bytes.
     pub(crate) fn children(&self, node: u32) -> Children<'_> {
-        Children {
-            nodes: &self.nodes,
-            next: node + 1,
-            end: self.node(node).end,
+        match &self.kids {
+            Some(kids) => {
+                let (bytes, nodes) = kids.of(node);
+                Children::Listed { bytes: bytes.iter(), nodes: nodes.iter() }
+            }
+            None => Children::Linked {
+                nodes: &self.nodes,
+                next: node + 1,
+                end: self.node(node).end,
+            },
         }
     }
 
     /// Returns the child of `node` on `byte`.
     pub(crate) fn child(&self, node: u32, byte: u8) -> Option<u32> {
-        if let (0, Some(roots)) = (node, &self.roots) {
-            let child = roots[usize::from(byte)];
+        let Some(kids) = &self.kids else {
+            return self
+                .children(node)
+                .take_while(|&(_, other)| other <= byte)
+                .find(|&(_, other)| other == byte)
+                .map(|(child, _)| child);
+        };
+        if node == 0 {
+            let child = kids.roots[usize::from(byte)];
             return (child != 0).then_some(child);
         }
-        self.children(node)
-            .take_while(|(_, node)| node.byte <= byte)
-            .find(|(_, node)| node.byte == byte)
-            .map(|(child, _)| child)
+        let (bytes, nodes) = kids.of(node);
+        let at = bytes.iter().position(|&other| other >= byte)?;
+        (bytes[at] == byte).then_some(nodes[at])
     }
 
     /// Returns true if `child` finds children without going through all.
     pub(crate) fn is_indexed(&self, node: u32) -> bool {
-        node == 0 && self.roots.is_some()
+        node == 0 && self.kids.is_some()
     }
 
     /// Returns the bytes that occur below `node`, and whether everything
@@ -221,11 +248,11 @@ impl Trie {
         let mut path = Vec::new();
         let mut at = from;
         while at != node {
-            let next = self
-                .children(at)
-                .find(|(child, info)| (*child..info.end).contains(&node));
-            let Some((child, info)) = next else { break };
-            path.push(info.byte);
+            let next = self.children(at).find(|&(child, _)| {
+                (child..self.node(child).end).contains(&node)
+            });
+            let Some((child, byte)) = next else { break };
+            path.push(byte);
             at = child;
         }
         path
@@ -253,25 +280,72 @@ impl Trie {
     }
 }
 
-/// The children of a node.
-#[derive(Debug)]
-pub(crate) struct Children<'a> {
-    nodes: &'a [TrieNode],
-    next: u32,
-    end: u32,
+impl Kids {
+    fn new(trie: &Trie) -> Kids {
+        let size = trie.nodes.len() - 1;
+        let mut kids = Kids {
+            starts: Box::default(),
+            bytes: Box::default(),
+            nodes: Box::default(),
+            roots: Box::new([0; 256]),
+        };
+        let mut starts = Vec::with_capacity(size + 1);
+        let (mut bytes, mut nodes) =
+            (Vec::with_capacity(size), Vec::with_capacity(size));
+        for node in 0..size {
+            starts.push(index(nodes.len()));
+            for (child, byte) in trie.children(index(node)) {
+                bytes.push(byte);
+                nodes.push(child);
+                if node == 0 {
+                    kids.roots[usize::from(byte)] = child;
+                }
+            }
+        }
+        starts.push(index(nodes.len()));
+        kids.starts = starts.into();
+        kids.bytes = bytes.into();
+        kids.nodes = nodes.into();
+        kids
+    }
+
+    fn of(&self, node: u32) -> (&[u8], &[u32]) {
+        let node = node as usize;
+        let range = self.starts[node] as usize..self.starts[node + 1] as usize;
+        (&self.bytes[range.clone()], &self.nodes[range])
+    }
 }
 
-impl<'a> Iterator for Children<'a> {
-    type Item = (u32, &'a TrieNode);
+/// The children of a node.
+#[derive(Debug)]
+pub(crate) enum Children<'a> {
+    /// Each one begins where the one before ends.
+    Linked { nodes: &'a [TrieNode], next: u32, end: u32 },
+    /// Side by side.
+    Listed {
+        bytes: std::slice::Iter<'a, u8>,
+        nodes: std::slice::Iter<'a, u32>,
+    },
+}
 
-    fn next(&mut self) -> Option<(u32, &'a TrieNode)> {
-        if self.next >= self.end {
-            return None;
+impl Iterator for Children<'_> {
+    type Item = (u32, u8);
+
+    fn next(&mut self) -> Option<(u32, u8)> {
+        match self {
+            Children::Linked { nodes, next, end } => {
+                if next >= end {
+                    return None;
+                }
+                let child = *next;
+                let node = &nodes[child as usize];
+                *next = node.end;
+                Some((child, node.byte))
+            }
+            Children::Listed { bytes, nodes } => {
+                Some((*nodes.next()?, *bytes.next()?))
+            }
         }
-        let child = self.next;
-        let node = &self.nodes[child as usize];
-        self.next = node.end;
-        Some((child, node))
     }
 }
 
@@ -312,8 +386,7 @@ impl TrieBuilder {
         let mut children = Vec::new();
         for &(trie, node) in &group[from..] {
             children.extend(
-                trie.children(node)
-                    .map(|(child, info)| (info.byte, trie, child)),
+                trie.children(node).map(|(child, byte)| (byte, trie, child)),
             );
         }
         children.sort_by_key(|&(byte, _, _)| byte);
@@ -337,19 +410,15 @@ impl TrieBuilder {
             nodes: self.nodes.into(),
             tokens: self.tokens.into(),
             summary: OnceLock::new(),
-            roots: None,
+            kids: None,
         };
-        if size >= SUMMARY_SIZE { trie.index_root() } else { trie }
+        if size >= KIDS_SIZE { trie.with_kids() } else { trie }
     }
 }
 
 impl Trie {
-    fn index_root(mut self) -> Trie {
-        let mut roots = Box::new([0; 256]);
-        for (child, node) in self.children(0) {
-            roots[usize::from(node.byte)] = child;
-        }
-        self.roots = Some(roots);
+    fn with_kids(mut self) -> Trie {
+        self.kids = Some(Kids::new(&self));
         self
     }
 }
@@ -365,13 +434,13 @@ impl Summary {
         for node in (0..size).rev() {
             let mut set = ByteSet::default();
             let mut utf8 = u8::MAX;
-            for (child, info) in trie.children(index(node)) {
+            for (child, byte) in trie.children(index(node)) {
                 let (below, goes_on) = nodes[child as usize];
                 let below: ByteSet = sets[below as usize];
                 set.ascii |= below.ascii;
                 set.other |= below.other;
-                set.insert(info.byte);
-                utf8 &= utf8_before(info.byte, goes_on);
+                set.insert(byte);
+                utf8 &= utf8_before(byte, goes_on);
             }
             let below = *ids.entry(set).or_insert_with(|| {
                 sets.push(set);

@@ -14,7 +14,7 @@
 use std::sync::{Arc, Mutex};
 
 use maskwright_grammar_core::automaton::{
-    AutomatonError, Machine, Outcome, StateId,
+    AutomatonError, Machine, Outcome, Resumed, StateId,
 };
 use smallvec::SmallVec;
 
@@ -121,6 +121,32 @@ impl<'a> Walker<'a> {
     ) -> Walker<'a> {
         let stats = MaskStats::default();
         Walker { machine, index, store, shared, nesting: 0, stats }
+    }
+
+    /// Returns where the waiting `state` goes on after `outcome`.
+    pub(crate) fn resume(
+        &mut self,
+        state: StateId,
+        outcome: Outcome,
+    ) -> Result<Resumed, AutomatonError> {
+        if let Some(known) = self.store.resumed(state, outcome) {
+            return Ok(known.clone());
+        }
+        let resumed = self.machine.resume(state, outcome)?;
+        self.store.insert_resumed(state, outcome, resumed.clone());
+        Ok(resumed)
+    }
+
+    /// Returns the walk of `state` at a place, if it is known.
+    pub(crate) fn known(
+        &mut self,
+        state: StateId,
+        at: &TrieRef,
+        bottom: bool,
+    ) -> Option<Arc<Walk>> {
+        let walk = self.store.walk(WalkKey::new(state, at, bottom))?;
+        self.stats.n_known += 1;
+        Some(Arc::clone(walk))
     }
 
     /// Returns the walk of `state` at a place. At the `bottom` there is no

@@ -65,11 +65,11 @@ impl WindowTable {
             if let Some(outcome) = row.finish {
                 exits.push((outcome, units, exit(node)));
             }
-            for (child, info) in trie.children(node) {
-                if !row.is_live(info.byte) {
+            for (child, byte) in trie.children(node) {
+                if !row.is_live(byte) {
                     continue;
                 }
-                for step in row.steps(info.byte) {
+                for step in row.steps(byte) {
                     match step {
                         Step::Stay(to) => {
                             let units = units + u32::from(to == base);

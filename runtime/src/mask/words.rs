@@ -7,6 +7,8 @@ use maskwright_grammar_core::automaton::{
     AutomatonError, Hint, Row, StateId, Step, Words,
 };
 
+use smallvec::SmallVec;
+
 use super::{
     run::{Run, Task},
     trie::Trie,
@@ -33,6 +35,13 @@ impl<'a> WordList<'a> {
         Some((WordList { words, range, read: *read, allowed }, *base))
     }
 
+    /// Returns the bytes that the state reads of a word until `read` of it
+    /// are read.
+    fn path(&self, word: u32, read: u32) -> &'a [u8] {
+        let bytes = &self.words.words[word as usize].0;
+        &bytes[self.read as usize..read as usize]
+    }
+
     fn is_allowed(&self, word: u32) -> bool {
         let bits = self.allowed.get(word as usize / 64);
         bits.is_some_and(|bits| bits >> (word % 64) & 1 != 0)
@@ -52,11 +61,12 @@ struct At {
 
 /// Nodes of the trie at which a list of words differs from its base.
 #[derive(Debug, Default)]
-pub(super) struct Differences {
+struct Differences {
     /// Where a word ends, and which.
-    pub(super) ends: Vec<(u32, u32)>,
-    /// Where an escape stands, and the bytes from the start up to it.
-    pub(super) escapes: Vec<(u32, Vec<u8>)>,
+    ends: SmallVec<[(u32, u32); 8]>,
+    /// Where an escape stands, a word that goes on there, and how many bytes
+    /// of it were read by then.
+    escapes: SmallVec<[(u32, u32, u32); 8]>,
 }
 
 impl<'a> Run<'_, 'a> {
@@ -67,7 +77,7 @@ impl<'a> Run<'_, 'a> {
         list: WordList<'a>,
     ) -> Result<(), AutomatonError> {
         let trie = Arc::clone(self.trie(task));
-        let mut inner = Vec::new();
+        let mut inner: SmallVec<[u32; 32]> = SmallVec::new();
         let found = differences(&trie, task.node, &list, true, |node| {
             inner.push(node);
         });
@@ -82,8 +92,9 @@ impl<'a> Run<'_, 'a> {
             }
         }
         let escape = list.words.escape;
-        for (node, path) in found.escapes {
-            let Some(state) = self.state_after(task.state, &path)? else {
+        for (node, word, read) in found.escapes {
+            let path = list.path(word, read);
+            let Some(state) = self.state_after(task.state, path)? else {
                 continue;
             };
             let row = self.row(state)?;
@@ -113,11 +124,12 @@ impl<'a> Run<'_, 'a> {
             }
         }
         let escape = list.words.escape;
-        for (node, path) in found.escapes {
-            let Some(state) = self.state_after(task.state, &path)? else {
+        for (node, word, read) in found.escapes {
+            let path = list.path(word, read);
+            let Some(state) = self.state_after(task.state, path)? else {
                 continue;
             };
-            let Some(base) = self.state_after(base, &path)? else { continue };
+            let Some(base) = self.state_after(base, path)? else { continue };
             let task = Task { state, ..task };
             self.differ((task, base), escape, node, cleared, alike)?;
         }
@@ -179,7 +191,8 @@ fn differences(
 ) -> Differences {
     let mut found = Differences::default();
     let escape = list.words.escape;
-    let mut pending = vec![At { node, range: list.range, read: list.read }];
+    let start = At { node, range: list.range, read: list.read };
+    let mut pending: SmallVec<[At; 16]> = SmallVec::from_iter([start]);
     while let Some(At { node, range, read }) = pending.pop() {
         if trie.size(node) == 1 {
             continue;
@@ -187,9 +200,7 @@ fn differences(
         if range.0 < range.1
             && let Some(child) = trie.child(node, escape)
         {
-            let word = &list.words.words[range.0 as usize].0;
-            let path = &word[list.read as usize..read as usize];
-            found.escapes.push((child, path.to_vec()));
+            found.escapes.push((child, range.0, read));
         }
         list.words.split(range, read, |byte, lo, hi| {
             let Some(child) = trie.child(node, byte) else { return };

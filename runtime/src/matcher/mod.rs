@@ -35,7 +35,7 @@ use maskwright_grammar_core::automaton::{Configuration, Symbol};
 pub use self::error::MatcherError;
 use crate::{
     compiled::CompiledGrammar,
-    mask::{MaskStats, TokenMask},
+    mask::{MaskStats, TokenMask, token_mask},
     vocabulary::{TokenId, TokenKind},
 };
 
@@ -94,7 +94,8 @@ impl Matcher {
     pub fn mask(&mut self) -> Result<&TokenMask, MatcherError> {
         self.check_unfinished()?;
         let configuration = &self.state.configuration;
-        self.stats = self.grammar.fill(configuration, &mut self.mask)?;
+        let blocks = self.mask.blocks_mut();
+        self.stats = self.grammar.fill(configuration, blocks)?;
         Ok(&self.mask)
     }
 
@@ -114,9 +115,16 @@ impl Matcher {
         &mut self,
         words: &mut [u32],
     ) -> Result<bool, MatcherError> {
-        self.mask()?;
-        self.mask.copy_into(words)?;
-        Ok(self.mask.bits().zeroes().next().is_some())
+        self.check_unfinished()?;
+        let n_logits = self.mask.len();
+        let Some(blocks) = token_mask::blocks_of(words, n_logits) else {
+            self.mask()?;
+            self.mask.copy_into(words)?;
+            return Ok(self.mask.n_allowed() < n_logits);
+        };
+        let configuration = &self.state.configuration;
+        self.stats = self.grammar.fill(configuration, blocks)?;
+        Ok(token_mask::forbids_any(blocks, n_logits))
     }
 
     /// Reads `token`.

@@ -1,5 +1,6 @@
 //! Every mask against brute force, on toy machines and toy vocabularies.
 
+mod spelled;
 mod toys;
 
 use std::sync::Arc;
@@ -133,6 +134,52 @@ fn lists_with_white_space() {
 fn ends_that_are_optional() {
     let pieces = ["0", "1", "00", "!", "a"];
     check_all(20, &toys::digits_then_zero(), &pieces);
+}
+
+#[test]
+fn words_that_are_looked_up() {
+    let pieces = [
+        "\"",
+        "a",
+        "ab",
+        "abc",
+        "b",
+        "\\",
+        "\\a",
+        "a\\b",
+        "\\b\"",
+        "ab\"",
+        "\".",
+        "a\".",
+        "c\"2",
+        "\"0",
+        "\"1",
+        "!",
+        "-",
+        "z",
+        "bc\"1-\"ab",
+    ];
+    let lists: [(&[&str], u64); 4] = [
+        (&["a", "ab", "abc", "b"], 0b1111),
+        (&["a", "ab", "abc", "b"], 0b0100),
+        (&["", "ab", "zz"], 0b101),
+        (&["abc", "abz"], 0b10),
+    ];
+    for (seed, (words, allowed)) in (200..).zip(lists) {
+        for closed in [false, true] {
+            let machine = spelled::spelled_words(words, allowed, closed);
+            check_all(2 * seed + u64::from(closed), &machine, &pieces);
+        }
+    }
+}
+
+#[test]
+fn ends_of_their_own() {
+    let pieces = [
+        "\"", "a", "aa", "ab\"", "b", "\\", "\\a", "a\\", "\".", "a\".",
+        "\"1", "aa\"1", "!", "-", "\\a\"", "bb\"\"",
+    ];
+    check_all(300, &spelled::counted_ends(), &pieces);
 }
 
 #[test]

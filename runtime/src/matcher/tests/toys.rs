@@ -50,22 +50,43 @@ impl Automaton for Table {
 
 const DONE: Outcome = Outcome(0);
 
-fn stay(state: u32) -> Step {
+pub(super) fn returns(outcome: u32) -> Step {
+    Step::Return(Outcome(outcome))
+}
+
+pub(super) fn stay(state: u32) -> Step {
     Step::Stay(StateId(state))
 }
 
-fn call(resume: u32, callee: u32) -> Step {
+pub(super) fn call(resume: u32, callee: u32) -> Step {
     Step::Call { resume: StateId(resume), callee: StateId(callee) }
 }
 
 impl Table {
-    fn add(&mut self, state: u32, build: impl FnOnce(&mut RowBuilder)) {
+    pub(super) fn insert(&mut self, state: u32, row: Row) {
+        self.rows.insert(state, row);
+    }
+
+    pub(super) fn get(&self, state: u32) -> &Row {
+        &self.rows[&state]
+    }
+
+    pub(super) fn add(
+        &mut self,
+        state: u32,
+        build: impl FnOnce(&mut RowBuilder),
+    ) {
         let mut row = RowBuilder::new();
         build(&mut row);
         self.rows.insert(state, row.build());
     }
 
-    fn resumes(&mut self, waiting: u32, outcome: u32, states: &[u32]) {
+    pub(super) fn resumes(
+        &mut self,
+        waiting: u32,
+        outcome: u32,
+        states: &[u32],
+    ) {
         self.resumes.insert((waiting, outcome), states.to_vec());
     }
 
