@@ -110,7 +110,7 @@ impl<K: Clone + Eq + Hash> StateTable<K> {
 
 /// An empty map that need not grow for the states of a small grammar.
 fn with_room<K>() -> FxHashMap<K, u32> {
-    FxHashMap::with_capacity_and_hasher(USUAL, Default::default())
+    FxHashMap::with_capacity_and_hasher(USUAL, rustc_hash::FxBuildHasher)
 }
 
 /// How many states a grammar has at least, most of the time.

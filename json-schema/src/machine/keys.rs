@@ -383,13 +383,12 @@ impl Machine {
         if let Some(name) = object.names.whole(*names) {
             return Ok(viable.has_name(name).then(|| name_outcome(name)));
         }
-        let class = match &object.key_classes {
-            Some(classes) => classes.class(states),
-            None => {
-                let verdicts = self.accepts(tuple, languages);
-                let (class, _) = verdicts.unwrap_or_default();
-                u32::try_from(class).unwrap_or(u32::MAX)
-            }
+        let class = if let Some(classes) = &object.key_classes {
+            classes.class(states)
+        } else {
+            let verdicts = self.accepts(tuple, languages);
+            let (class, _) = verdicts.unwrap_or_default();
+            u32::try_from(class).unwrap_or(u32::MAX)
         };
         Ok(bit(&viable.others, class).then(|| other_outcome(class)))
     }

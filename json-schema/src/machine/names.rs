@@ -59,7 +59,7 @@ impl Names {
                 && !matches!(letter, '"' | '\\')
                 && (letter.is_ascii() || escapes != Escapes::Ascii)
         };
-        let spell = |(position, name): (u32, &Box<[char]>)| {
+        let spell = |(position, name): (u32, &[char])| {
             let mut bytes: String = name.iter().collect();
             bytes.push('"');
             (bytes.into_bytes().into(), outcome(position))
@@ -67,7 +67,8 @@ impl Names {
         if !self.sorted.iter().all(|name| name.iter().all(|&c| plain(c))) {
             return None;
         }
-        let words = (0..).zip(&self.sorted).map(spell).collect();
+        let sorted = self.sorted.iter().map(|name| &**name);
+        let words = (0..).zip(sorted).map(spell).collect();
         Some(Arc::new(Words { words, escape: b'\\' }))
     }
 

@@ -17,7 +17,7 @@ pub(crate) struct Unions {
     /// Merged tries by a hash of their content.
     tries: FxHashMap<u64, SmallVec<[Arc<Trie>; 1]>>,
     /// The same by the places that were merged.
-    unions: FxHashMap<Box<[(u32, u32)]>, Arc<Trie>>,
+    merged: FxHashMap<Box<[(u32, u32)]>, Arc<Trie>>,
     /// By trie, node and how much space may follow; `u32::MAX` is "all that
     /// there is".
     gaps: FxHashMap<(u32, u32, u32), Arc<Gap>>,
@@ -32,12 +32,12 @@ impl Unions {
     pub(crate) fn union(&mut self, places: &[(&Arc<Trie>, u32)]) -> Arc<Trie> {
         let key: SmallVec<[(u32, u32); 16]> =
             places.iter().map(|(trie, node)| (trie.id(), *node)).collect();
-        if let Some(known) = self.unions.get(&key[..]) {
+        if let Some(known) = self.merged.get(&key[..]) {
             return Arc::clone(known);
         }
         let union = self.intern(Trie::union(places));
         self.memory += size_of_val(&key[..]) + size_of::<usize>();
-        self.unions.insert(Box::from(&key[..]), Arc::clone(&union));
+        self.merged.insert(Box::from(&key[..]), Arc::clone(&union));
         union
     }
 

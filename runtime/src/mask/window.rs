@@ -165,13 +165,12 @@ fn group_exits(mut exits: Vec<(Outcome, TrieRef)>) -> Exits {
     exits.dedup_by_key(|exit| key(exit));
     let mut grouped = Vec::new();
     for run in exits.chunk_by(|a, b| a.0 == b.0) {
-        let at = match run {
-            [(_, only)] => only.clone(),
-            _ => {
-                let places: Vec<(&Arc<Trie>, u32)> =
-                    run.iter().map(|(_, at)| (&at.trie, at.node)).collect();
-                TrieRef::root(&Arc::new(Trie::union(&places)))
-            }
+        let at = if let [(_, only)] = run {
+            only.clone()
+        } else {
+            let places: Vec<(&Arc<Trie>, u32)> =
+                run.iter().map(|(_, at)| (&at.trie, at.node)).collect();
+            TrieRef::root(&Arc::new(Trie::union(&places)))
         };
         grouped.push((run[0].0, at));
     }

@@ -43,12 +43,11 @@ pub(super) fn spelled_words(
     let mut sorted = declared.to_vec();
     sorted.sort_unstable();
     let number = |index: usize| u32::try_from(index).expect("few");
-    for index in 0..sorted.len() {
+    for (digit, index) in (b'0'..).zip(0..sorted.len()) {
         let after = 10 + number(index);
         table.resumes(1, 1 + number(index), &[after]);
         table.add(after, |row| {
-            row.byte(b'0' + number(index) as u8, stay(0))
-                .byte(b'!', returns(0));
+            row.byte(digit, stay(0)).byte(b'!', returns(0));
         });
     }
     let words = sorted
