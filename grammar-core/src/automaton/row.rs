@@ -153,7 +153,7 @@ impl Words {
         while lo < hi {
             let rest = &self.words[lo as usize..hi as usize];
             let byte = next(&rest[0]);
-            let same = if self.is_last(lo, read) {
+            let same = if rest.len() == 1 || self.is_last(lo, read) {
                 1
             } else {
                 let same = rest.partition_point(|word| next(word) <= byte);
@@ -206,6 +206,11 @@ impl Row {
     /// Returns the bytes on which the state has a step, as a bitset.
     pub fn live(&self) -> &[u64; 4] {
         &self.live
+    }
+
+    /// Returns on how many bytes the state has a step.
+    pub fn n_live(&self) -> u32 {
+        self.live.iter().map(|word| word.count_ones()).sum()
     }
 
     /// Returns true if and only if no byte has two steps.

@@ -25,6 +25,8 @@ use maskwright_grammar_core::{
     util::FxHashSet,
 };
 
+use smallvec::SmallVec;
+
 use super::{
     MaskStats,
     set::{contains, insert_all, remove},
@@ -42,7 +44,7 @@ pub(crate) struct Filler<'a, 'b> {
     blocks: &'b mut [usize],
     /// Whether `blocks` holds what was there before, and counts as empty.
     is_stale: bool,
-    jobs: Vec<Job>,
+    jobs: SmallVec<[Job; 8]>,
     /// Tokens to be stepped exactly: the mask may be wrong to allow them.
     checks: Vec<u32>,
     n_jobs: usize,
@@ -114,7 +116,7 @@ impl<'a, 'b> Filler<'a, 'b> {
             walker,
             blocks,
             is_stale: true,
-            jobs: Vec::new(),
+            jobs: SmallVec::new(),
             checks: Vec::new(),
             n_jobs: 0,
             n_scopes: 0,

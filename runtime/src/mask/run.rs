@@ -29,8 +29,6 @@ pub(super) const HINT_SIZE: u32 = 96;
 pub(super) const LOOP_SIZE: u32 = 24;
 /// From so many nodes on, it is worth having tables of simple states.
 const SCAN_SIZE: u32 = 48;
-/// Below so many bytes, the children of an indexed node are looked up.
-const SPARSE: u32 = 48;
 /// Walks nest so deep; from there on, callees are walked through.
 pub(super) const MAX_NESTING: u32 = 48;
 /// How many nodes one walk may visit, over all stacks.
@@ -323,12 +321,9 @@ impl<'w, 'a> Run<'w, 'a> {
         if let Some((list, None)) = WordList::of(&row.hint) {
             return self.read_words(task, list);
         }
-        let is_sparse = self.trie(task).is_indexed(task.node)
-            && row.live().iter().map(|word| word.count_ones()).sum::<u32>()
-                < SPARSE;
         if size >= SCAN_SIZE
             && task.stack == BASE
-            && !is_sparse
+            && !self.is_sparse(task, row)
             && is_simple(row)
         {
             return self.scan(task, row);
@@ -379,6 +374,12 @@ impl<'w, 'a> Run<'w, 'a> {
         Ok(true)
     }
 
+    /// Whether a row reads so few bytes that their nodes are looked up.
+    fn is_sparse(&self, task: Task, row: &Row) -> bool {
+        let n_found = self.trie(task).n_sooner_found(task.node);
+        n_found > 0 && row.n_live() <= n_found
+    }
+
     /// Reads every byte that has a child.
     pub(super) fn read_children(
         &mut self,
@@ -386,7 +387,7 @@ impl<'w, 'a> Run<'w, 'a> {
         row: &'a Row,
     ) -> Result<(), AutomatonError> {
         let trie = Arc::clone(self.trie(task));
-        if trie.is_indexed(task.node) {
+        if self.is_sparse(task, row) {
             for range in row.ranges() {
                 for byte in range.lo..=range.hi {
                     if let Some(child) = trie.child(task.node, byte) {

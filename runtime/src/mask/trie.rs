@@ -222,13 +222,18 @@ impl Trie {
             return (child != 0).then_some(child);
         }
         let (bytes, nodes) = kids.of(node);
-        let at = bytes.iter().position(|&other| other >= byte)?;
-        (bytes[at] == byte).then_some(nodes[at])
+        let at = bytes.partition_point(|&other| other < byte);
+        (bytes.get(at) == Some(&byte)).then(|| nodes[at])
     }
 
-    /// Returns true if `child` finds children without going through all.
-    pub(crate) fn is_indexed(&self, node: u32) -> bool {
-        node == 0 && self.kids.is_some()
+    /// Returns how many children of a node are sooner found one by one than
+    /// by going through all.
+    pub(crate) fn n_sooner_found(&self, node: u32) -> u32 {
+        match (node, &self.kids) {
+            (_, None) => 0,
+            (0, Some(_)) => 48,
+            (_, Some(kids)) => index(kids.of(node).0.len() / 8),
+        }
     }
 
     /// Returns the bytes that occur below `node`, and whether everything
