@@ -47,8 +47,7 @@ fn only_the_listed_tests_are_not_right() {
 }
 
 #[test]
-fn every_exception_has_a_reason_and_refuses_too_much_rather_than_too_little()
-{
+fn every_exception_has_a_reason_and_refuses_too_much_rather_than_too_little() {
     let mut reason = false;
     for line in EXCEPTIONS.lines().filter(|line| !line.is_empty()) {
         reason |= line.starts_with("# ");

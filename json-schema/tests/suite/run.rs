@@ -125,11 +125,7 @@ fn run_file(
                 Ok(compiled) => judge(compiled, &test["data"], valid),
                 // Then no instance is valid.
                 Err(error) if error.kind_name() == "unsatisfiable" => {
-                    if valid {
-                        Outcome::Refused
-                    } else {
-                        Outcome::Right
-                    }
+                    if valid { Outcome::Refused } else { Outcome::Right }
                 }
                 Err(error) => Outcome::NoSchema(error.to_string()),
             };
@@ -161,9 +157,11 @@ fn accepts(compiled: &Compiled, text: &str) -> Result<bool, String> {
         Ok(recognizer.push_bytes(text.as_bytes())?
             && recognizer.is_accepting()?)
     };
-    run().map_err(|error: maskwright_grammar_core::automaton::AutomatonError| {
-        error.to_string()
-    })
+    run().map_err(
+        |error: maskwright_grammar_core::automaton::AutomatonError| {
+            error.to_string()
+        },
+    )
 }
 
 /// The order in which members are written.
