@@ -10,7 +10,7 @@
 
 #![allow(clippy::print_stdout, reason = "it prints a table")]
 
-use std::collections::BTreeMap;
+use std::{collections::BTreeMap, fmt::Write as _};
 
 #[path = "../tests/suite/run.rs"]
 mod run;
@@ -82,6 +82,10 @@ fn score((right, all): (usize, usize)) -> String {
 }
 
 fn columns(cells: impl IntoIterator<Item = impl ToString>) -> String {
-    let cells = cells.into_iter();
-    cells.map(|cell| format!("{:>14}", cell.to_string())).collect()
+    let mut line = String::new();
+    for cell in cells {
+        write!(line, "{:>14}", cell.to_string())
+            .expect("strings take everything");
+    }
+    line
 }

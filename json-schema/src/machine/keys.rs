@@ -10,13 +10,14 @@ use maskwright_grammar_core::{
         Automaton, AutomatonError, Frame, Hint, Outcome, Row, RowBuilder,
         StateId, Watch,
     },
-    regular::{Language, Regex, WordCount},
+    regular::{Language, Regex},
 };
 use smallvec::SmallVec;
 
 use super::{
     Machine, StateKey,
     algebra::language,
+    distinct::watch_language,
     guard,
     names::NameRange,
     objects::ObjectSite,
@@ -323,22 +324,17 @@ impl Machine {
         viable: u32,
         spelling: Spelling<u32>,
     ) -> Watch {
-        let used = guard::candidates(frame);
-        let Spelling::Between(tuple) = spelling else {
-            return guard::watch_key(frame);
-        };
-        if used == 0 {
-            return Watch::Clear;
+        let watch = guard::watch_key(frame);
+        let Spelling::Between(tuple) = spelling else { return watch };
+        if watch == Watch::Clear {
+            return watch;
         }
         let Ok([need, ..]) = self.key_languages(site, viable) else {
-            return Watch::Watching;
+            return watch;
         };
-        let state = self.parts.tuples.get(tuple).states[0];
-        let used = used as u64;
-        let words = state.map(|state| need.count_words(state, used + 1));
-        match words {
-            Some(WordCount::Exactly(n)) if n <= used => Watch::Dead,
-            _ => Watch::Watching,
+        match self.parts.tuples.get(tuple).states[0] {
+            Some(state) => watch_language(frame, need, state),
+            None => watch,
         }
     }
 

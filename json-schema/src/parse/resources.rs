@@ -584,12 +584,13 @@ fn vocabularies(
                 vocabularies.format = Some(FormatPolicy::AssertAll);
             }
             // In 2019-09, whether it asserts is whether it is required.
-            Some("format") => {
-                if required == &Value::Bool(true) {
-                    vocabularies.format = Some(FormatPolicy::AssertKnown);
-                }
+            Some("format") if required == &Value::Bool(true) => {
+                vocabularies.format = Some(FormatPolicy::AssertKnown);
             }
-            Some("core" | "meta-data" | "format-annotation" | "content") => {}
+            Some(
+                "core" | "meta-data" | "format" | "format-annotation"
+                | "content",
+            ) => {}
             _ if required == &Value::Bool(true) => return Err(uri.clone()),
             _ => {}
         }

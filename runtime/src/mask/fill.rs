@@ -65,6 +65,8 @@ struct Visit {
     walk: Arc<Walk>,
     /// The frame, unless its registers depend on the token.
     frame: Option<Frame>,
+    /// Whether the end of the frame may be refused, and was not looked at.
+    checks_end: bool,
     below: Below,
     /// Walks are only equal within the same scope of exceptions.
     scope: u32,
@@ -161,9 +163,11 @@ impl<'a, 'b> Filler<'a, 'b> {
         scope: u32,
     ) -> Result<(), AutomatonError> {
         let walk = self.walker.walk(state, at, below.is_bottom())?;
-        if !self.look(&walk, frame.as_ref(), &below, at)? {
+        let watch = self.look(&walk, frame.as_ref(), &below, at)?;
+        if watch == Watch::Dead {
             return Ok(());
         }
+        let checks_end = watch == Watch::AtEnd;
         self.n_jobs += 1;
         if self.n_jobs >= MANY_JOBS {
             // The walk is held by its store and the stack by the
@@ -178,33 +182,33 @@ impl<'a, 'b> Filler<'a, 'b> {
                 }
             }
         }
-        self.jobs.push(Job::Walk(Visit { walk, frame, below, scope }));
+        let visit = Visit { walk, frame, checks_end, below, scope };
+        self.jobs.push(Job::Walk(visit));
         Ok(())
     }
 
-    /// Looks at the registers of a frame. Returns false if it is dead.
+    /// Looks at the registers of a frame.
     fn look(
         &mut self,
         walk: &Walk,
         frame: Option<&Frame>,
         below: &Below,
         at: &TrieRef,
-    ) -> Result<bool, AutomatonError> {
+    ) -> Result<Watch, AutomatonError> {
         if !walk.registers {
-            return Ok(true);
+            return Ok(Watch::Clear);
         }
         let Some(frame) = frame else {
             if self.machine.owner(walk.state).may_watch(walk.state) {
                 self.checks.extend_from_slice(at.tokens());
             }
-            return Ok(true);
+            return Ok(Watch::Clear);
         };
-        match self.machine.owner(frame.state).watch(frame) {
-            Watch::Dead => return Ok(false),
-            Watch::Watching => self.scan(frame, below, at)?,
-            Watch::Clear => {}
+        let watch = self.machine.owner(frame.state).watch(frame);
+        if watch == Watch::Watching {
+            self.scan(frame, below, at)?;
         }
-        Ok(true)
+        Ok(watch)
     }
 
     fn run(&mut self, job: Job) -> Result<(), AutomatonError> {
@@ -299,20 +303,25 @@ impl<'a, 'b> Filler<'a, 'b> {
             let state = resume.state;
             below = Below::Pushed(Rc::new(Waiting { state, frame, below }));
         }
+        let mut checks_end = false;
         let frame = match (&part.entry, callee) {
             (Some(entry), None) => {
                 self.checks.extend_from_slice(entry.at.tokens());
                 None
             }
             (Some(entry), Some(callee)) => {
-                if !self.look(&walk, Some(&callee), &below, &entry.at)? {
+                let watch =
+                    self.look(&walk, Some(&callee), &below, &entry.at)?;
+                if watch == Watch::Dead {
                     return Ok(());
                 }
+                checks_end = watch == Watch::AtEnd;
                 Some(callee)
             }
             (None, _) => blank_frame(walk.state, walk.registers),
         };
-        self.jobs.push(Job::Walk(Visit { walk, frame, below, scope }));
+        let visit = Visit { walk, frame, checks_end, below, scope };
+        self.jobs.push(Job::Walk(visit));
         Ok(())
     }
 
@@ -388,7 +397,7 @@ impl<'a, 'b> Filler<'a, 'b> {
         at: &TrieRef,
     ) -> Result<(), AutomatonError> {
         let depends = outcome.is_guarded() && visit.walk.registers;
-        if depends && visit.frame.is_none()
+        if depends && (visit.frame.is_none() || visit.checks_end)
             || outcome.is_guarded() && caller.is_none()
         {
             self.checks.extend_from_slice(at.tokens());
@@ -429,10 +438,20 @@ impl<'a, 'b> Filler<'a, 'b> {
         let mut pending = vec![(frame.clone(), at.node)];
         while let Some((frame, node)) = pending.pop() {
             let row = self.machine.row(frame.state)?;
-            let ends = row.finish.is_some_and(Outcome::is_guarded);
-            if !row.calls.is_empty() || ends {
+            if !row.calls.is_empty() {
                 self.checks.extend_from_slice(trie.subtree_tokens(node));
                 continue;
+            }
+            if let Some(outcome) = row.finish
+                && self.is_refused(&frame, below, outcome)?
+            {
+                // Nothing but what the frame itself reads may follow.
+                for (child, info) in trie.children(node) {
+                    if !row.is_live(info.byte) {
+                        let tokens = trie.subtree_tokens(child);
+                        self.checks.extend_from_slice(tokens);
+                    }
+                }
             }
             let watched =
                 self.machine.owner(frame.state).watched_bytes(&frame);
