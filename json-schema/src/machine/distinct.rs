@@ -30,6 +30,9 @@ use super::{
 };
 use crate::number::{Decimal, NumberFormula, NumberSpec};
 
+/// How many ways to go on within a code point are tried.
+const MAX_SPELLINGS: usize = 256;
+
 /// What a frame reads whose text is recorded.
 #[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
 pub(crate) enum Kind {
@@ -366,10 +369,12 @@ impl Machine {
         if inner.is_shared() {
             return Watch::Watching;
         }
-        let &StateKey::String { spec, spelling: Spelling::Between(tuple) } =
-            self.table.key(inner)
+        let &StateKey::String { spec, spelling } = self.table.key(inner)
         else {
             return Watch::Watching;
+        };
+        let Spelling::Between(tuple) = spelling else {
+            return self.watch_within(frame);
         };
         let Ok(spec) = self.string_spec(spec) else { return Watch::Watching };
         let need = self.parts.tuples.get(tuple).states[0];
@@ -378,6 +383,50 @@ impl Machine {
                 watch_language(frame, language, need)
             }
             _ => Watch::Watching,
+        }
+    }
+
+    /// Whether every code point that the one being spelled may become leads
+    /// to words that are all used.
+    pub(crate) fn watch_within(&self, frame: &Frame) -> Watch {
+        let mut pending = vec![frame.clone()];
+        for _ in 0..MAX_SPELLINGS {
+            let Some(frame) = pending.pop() else { return Watch::Dead };
+            let Ok(row) = self.row(frame.state) else { break };
+            for range in row.ranges() {
+                let Step::Stay(to) = range.step else {
+                    return Watch::Watching;
+                };
+                for byte in range.lo..=range.hi {
+                    let mut next = frame.clone();
+                    if self.advance(&mut next, byte, to).is_err() {
+                        return Watch::Watching;
+                    }
+                    if self.is_within(next.state) {
+                        pending.push(next);
+                    } else if self.watch(&next) != Watch::Dead {
+                        return Watch::Watching;
+                    }
+                }
+            }
+        }
+        Watch::Watching
+    }
+
+    /// Whether a state is inside the spelling of a code point.
+    fn is_within(&self, state: StateId) -> bool {
+        if state.is_shared() {
+            return false;
+        }
+        match *self.table.key(state) {
+            StateKey::Recorded(Recorded { inner, .. }) => {
+                self.is_within(inner)
+            }
+            StateKey::String { spelling, .. }
+            | StateKey::Pattern { spelling, .. } => {
+                !matches!(spelling, Spelling::Between(_))
+            }
+            _ => false,
         }
     }
 

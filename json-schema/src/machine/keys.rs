@@ -325,10 +325,12 @@ impl Machine {
         spelling: Spelling<u32>,
     ) -> Watch {
         let watch = guard::watch_key(frame);
-        let Spelling::Between(tuple) = spelling else { return watch };
         if watch == Watch::Clear {
             return watch;
         }
+        let Spelling::Between(tuple) = spelling else {
+            return self.watch_within(frame);
+        };
         let Ok([need, ..]) = self.key_languages(site, viable) else {
             return watch;
         };
