@@ -8,6 +8,7 @@ mod maskbench;
 mod measure;
 mod memory;
 mod options;
+mod places;
 mod progress;
 mod report;
 mod slowest;

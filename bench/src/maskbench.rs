@@ -12,6 +12,7 @@ use crate::engine::{Engine, LlGuidance, Maskwright};
 use crate::measure::measure;
 use crate::memory::{self, Handover};
 use crate::options::Options;
+use crate::places;
 use crate::progress::Progress;
 use crate::report::{self, Column};
 use crate::slowest::{self, Tools};
@@ -82,7 +83,8 @@ pub fn run(options: &Options) -> Result<(), String> {
     let setting = Setting { records, tokenizer, shape, clock };
     let mut handover =
         if options.memory { Some(Handover::create()?) } else { None };
-    let mut columns = setting.measure_all(&engines, handover.as_mut())?;
+    let mut columns =
+        setting.measure_all(&engines, handover.as_mut(), options.with_places())?;
     if let Some(handover) = &mut handover {
         for ((name, _), column) in engines.iter().zip(&mut columns) {
             eprintln!("peak memory of {name}");
@@ -127,6 +129,7 @@ impl Setting {
         &self,
         engines: &[(&str, Box<dyn Engine>)],
         mut handover: Option<&mut Handover>,
+        with_places: bool,
     ) -> Result<Vec<Column>, String> {
         let mut words = vec![0; self.shape.words()];
         let mut columns: Vec<Column> = engines
@@ -147,8 +150,13 @@ impl Setting {
                 let at = (index + turn) % engines.len();
                 let (name, engine) = &engines[at];
                 progress.at(index, name, &case.name);
-                let outcome =
-                    measure(&**engine, &case, &self.clock, &mut words);
+                let outcome = measure(
+                    &**engine,
+                    &case,
+                    &self.clock,
+                    &mut words,
+                    with_places,
+                );
                 columns[at].outcomes.push(outcome);
             }
         }
@@ -169,6 +177,18 @@ impl Setting {
             clock: &self.clock,
             n_words: self.shape.words(),
         };
+        if let Some(path) = &options.dump {
+            let names: Vec<&str> = self
+                .records
+                .iter()
+                .map(|record| record["name"].as_str().unwrap_or_default())
+                .collect();
+            let other = other.map(|(column, _)| column);
+            places::dump(column, other, &names, path)?;
+        }
+        if options.places {
+            places::print(column, other.map(|(column, _)| column));
+        }
         if options.failures > 0 {
             slowest::print_failures(column, options.failures, &tools)?;
         }

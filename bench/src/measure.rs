@@ -6,6 +6,8 @@
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
+use maskwright::mask::MaskStats;
+
 use crate::clock::{Clock, Span};
 use crate::corpus::{Case, Instance};
 use crate::engine::{Engine, Sequence};
@@ -37,6 +39,8 @@ pub struct TestRun {
     pub masks: Vec<Span>,
     /// One span for every token accepted.
     pub accepts: Vec<Span>,
+    /// The engine's account of the state of every mask, if that was asked.
+    pub places: Vec<(String, MaskStats)>,
 }
 
 impl TestRun {
@@ -80,15 +84,18 @@ impl Compiled {
 }
 
 /// Measures `engine` on `case`. `words` is the caller's mask buffer. A panic
-/// counts as a refusal of the schema.
+/// counts as a refusal of the schema. `with_places` has every state described.
 pub fn measure(
     engine: &dyn Engine,
     case: &Case,
     clock: &Clock,
     words: &mut [u32],
+    with_places: bool,
 ) -> Outcome {
-    catch_unwind(AssertUnwindSafe(|| run_case(engine, case, clock, words)))
-        .unwrap_or_else(|_| Err("panicked".to_owned()))
+    catch_unwind(AssertUnwindSafe(|| {
+        run_case(engine, case, clock, words, with_places)
+    }))
+    .unwrap_or_else(|_| Err("panicked".to_owned()))
 }
 
 fn run_case(
@@ -96,6 +103,7 @@ fn run_case(
     case: &Case,
     clock: &Clock,
     words: &mut [u32],
+    with_places: bool,
 ) -> Outcome {
     let (sequence, compile) = clock.time(|| engine.open(&case.schema));
     let mut sequence = sequence?;
@@ -106,7 +114,7 @@ fn run_case(
     let mut tests = Vec::with_capacity(case.tests.len());
     for instance in &case.tests {
         let copy = prototype.start()?;
-        tests.push(run_instance(copy, instance, clock, words));
+        tests.push(run_instance(copy, instance, clock, words, with_places));
     }
     Ok(Compiled { compile, first_mask, tests })
 }
@@ -116,6 +124,7 @@ fn run_instance(
     instance: &Instance,
     clock: &Clock,
     words: &mut [u32],
+    with_places: bool,
 ) -> TestRun {
     let mut run = TestRun {
         valid: instance.valid,
@@ -123,6 +132,7 @@ fn run_instance(
         error: None,
         masks: Vec::with_capacity(instance.tokens.len()),
         accepts: Vec::with_capacity(instance.tokens.len()),
+        places: Vec::new(),
     };
     for &token in &instance.tokens {
         let (result, span) = clock.time(|| sequence.mask_into(words));
@@ -131,6 +141,9 @@ fn run_instance(
             return run;
         }
         run.masks.push(span);
+        if with_places {
+            run.places.push((sequence.describe(), sequence.stats()));
+        }
         if !is_allowed(words, token) {
             return run;
         }

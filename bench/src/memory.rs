@@ -107,7 +107,7 @@ pub fn child(
     for line in BufReader::new(file).lines() {
         let line = line.map_err(|error| error.to_string())?;
         let case = read_case(&line)?;
-        let _ = measure(engine, &case, &clock, words);
+        let _ = measure(engine, &case, &clock, words, false);
     }
     high_water_mark()
 }

@@ -17,6 +17,8 @@ maskwright-bench maskbench [options]
   --filter NAME     only schemas whose name contains NAME
   --engine NAME     only this engine: maskwright or llguidance
   --slowest N       also print the N slowest masks and compiles
+  --places          also print what masks cost by kind of state
+  --dump FILE       also write a line for each mask, tab-separated
   --failures N      also print N schemas each that did not compile or that
                     decided an instance otherwise than MaskBench says
   --no-memory       do not measure peak memory (each engine runs once more,
@@ -61,6 +63,10 @@ pub struct Options {
     pub slowest: usize,
     /// How many failures of each kind to print.
     pub failures: usize,
+    /// Print costs by kind of state.
+    pub places: bool,
+    /// Where to write a line for each mask.
+    pub dump: Option<PathBuf>,
     /// Measure peak memory.
     pub memory: bool,
     /// End with a line of JSON.
@@ -70,6 +76,11 @@ pub struct Options {
 }
 
 impl Options {
+    /// Whether the state of every mask is wanted.
+    pub fn with_places(&self) -> bool {
+        self.places || self.dump.is_some()
+    }
+
     /// Reads the process's arguments.
     ///
     /// # Errors
@@ -94,6 +105,8 @@ fn parse(mut parser: lexopt::Parser) -> Result<Options, lexopt::Error> {
         engine: None,
         slowest: 0,
         failures: 0,
+        places: false,
+        dump: None,
         memory: true,
         summary_json: false,
         prepared: None,
@@ -132,6 +145,8 @@ fn parse(mut parser: lexopt::Parser) -> Result<Options, lexopt::Error> {
             }
             Long("slowest") => options.slowest = parser.value()?.parse()?,
             Long("failures") => options.failures = parser.value()?.parse()?,
+            Long("places") => options.places = true,
+            Long("dump") => options.dump = Some(parser.value()?.into()),
             Long("no-memory") => options.memory = false,
             Long("summary-json") => options.summary_json = true,
             Long("prepared") => {

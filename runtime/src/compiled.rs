@@ -18,7 +18,8 @@ use maskwright_grammar_core::automaton::{
 
 use crate::{
     mask::{
-        Filler, SharedStore, TokenMask, TokenTrie, WalkStore, Walker, lock,
+        Filler, MaskStats, SharedStore, TokenMask, TokenTrie, WalkStore,
+        Walker, lock,
     },
     vocabulary::{TokenId, TokenKind, Vocabulary},
 };
@@ -130,8 +131,8 @@ impl CompiledGrammar {
         &self,
         configuration: &Configuration,
         mask: &mut TokenMask,
-    ) -> Result<(), AutomatonError> {
-        {
+    ) -> Result<MaskStats, AutomatonError> {
+        let stats = {
             let mut store = lock(&self.store);
             if store.memory() > MAX_CACHE_BYTES {
                 store.clear();
@@ -150,8 +151,8 @@ impl CompiledGrammar {
                 configuration,
                 self.tokens.root(),
                 |token| self.reads(configuration, TokenId(token)),
-            )?;
-        }
+            )?
+        };
         for &token in self.tokens.long_tokens() {
             if self.reads(configuration, TokenId(token))? {
                 allow(mask, TokenId(token));
@@ -170,7 +171,7 @@ impl CompiledGrammar {
                 let _ = mask.forbid(token);
             }
         }
-        Ok(())
+        Ok(stats)
     }
 
     /// Returns the configuration after a token, which is dead if the token is

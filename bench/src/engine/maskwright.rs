@@ -9,7 +9,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use maskwright::compiled::CompiledGrammar;
-use maskwright::mask::TokenTrie;
+use maskwright::mask::{MaskStats, TokenTrie};
 use maskwright::matcher::Matcher;
 use maskwright::vocabulary::{TokenId, Vocabulary};
 use maskwright_json_schema::{
@@ -124,5 +124,9 @@ impl Sequence for Running {
 
     fn describe(&self) -> String {
         self.matcher.describe()
+    }
+
+    fn stats(&self) -> MaskStats {
+        self.matcher.mask_stats()
     }
 }

@@ -8,6 +8,8 @@
 mod llguidance;
 mod maskwright;
 
+use ::maskwright::mask::MaskStats;
+
 pub use self::{llguidance::LlGuidance, maskwright::Maskwright};
 
 /// A grammar engine with its vocabulary loaded.
@@ -59,4 +61,9 @@ pub trait Sequence {
 
     /// The state in words, and why its mask cost what it did.
     fn describe(&self) -> String;
+
+    /// What the last mask took, as far as the engine counts it.
+    fn stats(&self) -> MaskStats {
+        MaskStats::default()
+    }
 }

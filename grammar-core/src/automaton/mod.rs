@@ -48,7 +48,7 @@ pub use self::{
     machine::{Frames, Machine},
     recognizer::{Configuration, Recognizer, StackLimits, Symbol, Top},
     regex::{RegexMachine, RegexMachineError},
-    row::{ByteRange, Call, Hint, Row, RowBuilder, Step},
+    row::{ByteRange, Call, Hint, Row, RowBuilder, Step, Words},
     stack::{Edge, Stack},
     table::StateTable,
 };
@@ -226,6 +226,13 @@ pub trait Automaton: fmt::Debug + Send + Sync {
     fn enter(&self, caller: &Frame, callee: StateId) -> Frame {
         let _ = caller;
         Frame::new(callee)
+    }
+
+    /// Returns true only if [`Automaton::enter`] makes the same frame of
+    /// `callee` whatever the registers of the caller.
+    fn enters_alike(&self, callee: StateId) -> bool {
+        let _ = callee;
+        false
     }
 
     /// Moves `frame`, which read `byte`, to the state `to` of its row and

@@ -1,6 +1,8 @@
 //! What can happen in one state, as sparse ranges of bytes.
 
-use std::fmt;
+use std::{fmt, sync::Arc};
+
+use smallvec::SmallVec;
 
 use super::{AtomId, Outcome, StateId};
 
@@ -68,6 +70,46 @@ pub enum Hint {
         /// The bytes on which they differ.
         bytes: Box<[u8]>,
     },
+    /// This state reads words of a list: those of `words` at `lo..hi`, which
+    /// all begin with the `read` bytes that were read already, and of which
+    /// `allowed` has the bit. The last byte of a word returns its outcome.
+    ///
+    /// Besides, at each place before a byte of a word, the byte
+    /// [`Words::escape`] may stand: what follows it, the rows tell.
+    ///
+    /// With a `base` it reads everything that `base` reads but for the
+    /// words of the range: where one of them ends, it is the word that ends
+    /// (or nothing, if it is not allowed), not the base. Then, a state that
+    /// is reached by an escape is like the successor of the base but for
+    /// exceptions, or unlike it altogether.
+    Words {
+        /// The list.
+        words: Arc<Words>,
+        /// The first word.
+        lo: u32,
+        /// The word after the last one.
+        hi: u32,
+        /// How many bytes of them were read.
+        read: u32,
+        /// Which words of the list are allowed.
+        allowed: Arc<[u64]>,
+        /// What else is read.
+        base: Option<StateId>,
+    },
+    /// This state reads what `base` reads as long as both stay in their
+    /// frames, and so do the states that the same bytes lead both to. Where
+    /// this frame returns, `base` does too; whether it returns there, and
+    /// with which outcome, is its own. Neither calls nor finishes, and each
+    /// has one step a byte.
+    ///
+    /// The tokens within the frame are those of `base`; only where `base`
+    /// returns does this state have to be followed.
+    Ends {
+        /// The state that stays alike.
+        base: StateId,
+        /// The frame returns after so many bytes at the earliest.
+        least: u32,
+    },
     /// This state is like `base` (a state without registers that stays in
     /// its own frame), but only so many *units* may still be read. A unit is
     /// complete each time a step leads back to `base` (a code point of a
@@ -85,6 +127,47 @@ pub enum Hint {
         /// How many units may still be read; `u32::MAX` is "any number".
         most: u32,
     },
+}
+
+/// Words that end a frame, sorted: one that another one begins with but for
+/// its last byte comes before it, and all bytes but the last are in order.
+#[derive(Clone, Debug, Default, Eq, PartialEq)]
+pub struct Words {
+    /// The bytes of each word, and what its last byte returns.
+    pub words: Box<[(Box<[u8]>, Outcome)]>,
+    /// The byte that may stand before any other one.
+    pub escape: u8,
+}
+
+impl Words {
+    /// Splits the words at `lo..hi`, which have their first `read` bytes in
+    /// common, by the next byte: calls `on` with it and the range of those
+    /// that go on with it.
+    pub fn split(
+        &self,
+        (mut lo, hi): (u32, u32),
+        read: u32,
+        mut on: impl FnMut(u8, u32, u32),
+    ) {
+        let next = |word: &(Box<[u8]>, Outcome)| word.0[read as usize];
+        while lo < hi {
+            let rest = &self.words[lo as usize..hi as usize];
+            let byte = next(&rest[0]);
+            let same = if self.is_last(lo, read) {
+                1
+            } else {
+                let same = rest.partition_point(|word| next(word) <= byte);
+                u32::try_from(same).unwrap_or(u32::MAX)
+            };
+            on(byte, lo, lo + same);
+            lo += same;
+        }
+    }
+
+    /// Returns true if and only if one byte of the word is left after `read`.
+    pub fn is_last(&self, word: u32, read: u32) -> bool {
+        self.words[word as usize].0.len() == read as usize + 1
+    }
 }
 
 /// What can happen in one state.
@@ -148,6 +231,70 @@ impl Row {
         self.steps(byte).next()
     }
 
+    /// Returns the bytes on which the two rows do not do the same, in order.
+    /// Both must be deterministic.
+    pub fn differences(&self, other: &Row) -> Vec<u8> {
+        let mut bytes = Vec::new();
+        let (mut mine, mut theirs) = (&*self.ranges, &*other.ranges);
+        let mut next = Some(0_u8);
+        while let Some(byte) = next {
+            let (step, end) = stretch(&mut mine, byte);
+            let (other_step, other_end) = stretch(&mut theirs, byte);
+            let end = end.min(other_end);
+            if step != other_step {
+                bytes.extend(byte..=end);
+            }
+            next = end.checked_add(1);
+        }
+        bytes
+    }
+
+    /// Returns this row, which must be deterministic, with other steps on
+    /// some bytes (in order), and without a hint.
+    #[must_use]
+    pub fn with_steps(&self, changes: &[(u8, Option<Step>)]) -> RowBuilder {
+        let mut row = RowBuilder {
+            ranges: SmallVec::new(),
+            row: Row {
+                calls: self.calls.clone(),
+                atoms: self.atoms.clone(),
+                finish: self.finish,
+                registers: self.registers,
+                ..Row::default()
+            },
+        };
+        let mut changes = changes.iter().peekable();
+        for range in &self.ranges {
+            let mut lo = Some(range.lo);
+            while let Some(&&(byte, step)) = changes.peek() {
+                if byte > range.hi {
+                    break;
+                }
+                changes.next();
+                if let Some(first) = lo
+                    && byte >= first
+                {
+                    if byte > first {
+                        row.range(first, byte - 1, range.step);
+                    }
+                    lo = byte.checked_add(1);
+                }
+                if let Some(step) = step {
+                    row.byte(byte, step);
+                }
+            }
+            if let Some(lo) = lo {
+                row.range(lo, range.hi, range.step);
+            }
+        }
+        for &(byte, step) in changes {
+            if let Some(step) = step {
+                row.byte(byte, step);
+            }
+        }
+        row
+    }
+
     /// Returns every step on `byte`.
     pub fn steps(&self, byte: u8) -> impl Iterator<Item = Step> + '_ {
         // Rows are short, and sorted by first byte.
@@ -157,6 +304,21 @@ impl Row {
             .filter(move |range| byte <= range.hi)
             .map(|range| range.step)
     }
+}
+
+/// Returns what the first of `ranges` that reach `byte` do on it, and up to
+/// which byte they do just that.
+fn stretch(ranges: &mut &[ByteRange], byte: u8) -> (Option<Step>, u8) {
+    while let Some(range) = ranges.first() {
+        if range.hi < byte {
+            *ranges = &ranges[1..];
+        } else if range.lo <= byte {
+            return (Some(range.step), range.hi);
+        } else {
+            return (None, range.lo - 1);
+        }
+    }
+    (None, u8::MAX)
 }
 
 /// One range a line; bytes as characters where they are printable.
@@ -189,9 +351,12 @@ impl fmt::Debug for Row {
 /// Builds a [`Row`] from ranges in any order.
 #[derive(Clone, Debug, Default)]
 pub struct RowBuilder {
-    ranges: Vec<ByteRange>,
+    ranges: SmallVec<[ByteRange; USUAL]>,
     row: Row,
 }
+
+/// Rows have up to so many ranges, most of them.
+const USUAL: usize = 24;
 
 impl RowBuilder {
     /// Creates a builder of an empty row.
@@ -249,8 +414,14 @@ impl RowBuilder {
     /// Builds the row: sorts the ranges and joins neighbours that do the
     /// same.
     pub fn build(mut self) -> Row {
-        self.ranges.sort_by_key(|range| (range.lo, range.hi));
-        let mut ranges: Vec<ByteRange> = Vec::with_capacity(self.ranges.len());
+        let is_sorted = self
+            .ranges
+            .windows(2)
+            .all(|pair| (pair[0].lo, pair[0].hi) <= (pair[1].lo, pair[1].hi));
+        if !is_sorted {
+            self.ranges.sort_by_key(|range| (range.lo, range.hi));
+        }
+        let mut ranges: SmallVec<[ByteRange; USUAL]> = SmallVec::new();
         let mut row = self.row;
         row.deterministic = true;
         let mut end: Option<u8> = None;
@@ -259,9 +430,7 @@ impl RowBuilder {
                 row.deterministic = false;
             }
             end = end.max(Some(range.hi));
-            for byte in range.lo..=range.hi {
-                row.live[usize::from(byte >> 6)] |= 1 << (byte & 63);
-            }
+            set_range(&mut row.live, range.lo, range.hi);
             match ranges.last_mut() {
                 Some(last)
                     if last.step == range.step
@@ -273,8 +442,19 @@ impl RowBuilder {
                 _ => ranges.push(range),
             }
         }
-        row.ranges = ranges.into();
+        row.ranges = Box::from(&ranges[..]);
         row
+    }
+}
+
+/// Adds the bytes `lo..=hi` to a set.
+fn set_range(set: &mut [u64; 4], lo: u8, hi: u8) {
+    for (index, word) in (0_u8..).zip(set) {
+        let first = 64 * index;
+        let (lo, hi) = (lo.max(first), hi.min(first + 63));
+        if lo <= hi {
+            *word |= u64::MAX >> (63 - (hi - lo)) << (lo - first);
+        }
     }
 }
 
@@ -294,6 +474,33 @@ mod tests {
         assert!(row.is_deterministic());
         assert_eq!(row.step(b'b'), Some(A));
         assert_eq!(row.step(b'd'), None);
+    }
+
+    #[test]
+    fn differences_and_changes_undo_each_other() {
+        let mut builder = RowBuilder::new();
+        builder.range(b'b', b'y', A).byte(0, B).range(200, 255, B);
+        let row = builder.build();
+        let changes = [
+            (0, None),
+            (b'a', Some(B)),
+            (b'c', Some(B)),
+            (b'd', None),
+            (b'y', Some(B)),
+            (b'z', Some(A)),
+            (255, Some(A)),
+        ];
+        let changed = row.with_steps(&changes).build();
+        let bytes: Vec<u8> = changes.iter().map(|change| change.0).collect();
+        assert_eq!(row.differences(&changed), bytes);
+        assert!(changed.is_deterministic());
+        for byte in 0..=255 {
+            let change = changes.iter().find(|change| change.0 == byte);
+            let expected = change.map_or(row.step(byte), |(_, step)| *step);
+            assert_eq!(changed.step(byte), expected, "{byte}");
+            assert_eq!(changed.is_live(byte), expected.is_some(), "{byte}");
+        }
+        assert!(row.differences(&row).is_empty());
     }
 
     #[test]

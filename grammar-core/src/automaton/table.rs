@@ -30,7 +30,7 @@ impl<K: Clone + Eq + Hash> StateTable<K> {
     /// Creates a table that holds at most `max_states` states.
     pub fn new(max_states: usize) -> StateTable<K> {
         StateTable {
-            ids: Mutex::default(),
+            ids: Mutex::new(with_room()),
             entries: boxcar::Vec::new(),
             tag: 0,
             max_states: max_states.min(StateId::SHARED_BIT as usize - 1),
@@ -107,6 +107,14 @@ impl<K: Clone + Eq + Hash> StateTable<K> {
         self.len() == 0
     }
 }
+
+/// An empty map that need not grow for the states of a small grammar.
+fn with_room<K>() -> FxHashMap<K, u32> {
+    FxHashMap::with_capacity_and_hasher(USUAL, Default::default())
+}
+
+/// How many states a grammar has at least, most of the time.
+const USUAL: usize = 112;
 
 impl<K> fmt::Debug for StateTable<K> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

@@ -5,10 +5,12 @@
 //! common with what was read. Once no name is left the frame *is* in the
 //! prelude, and its masks are shared.
 
+use std::sync::Arc;
+
 use maskwright_grammar_core::{
     automaton::{
         Automaton, AutomatonError, Frame, Hint, Outcome, Row, RowBuilder,
-        StateId, Watch,
+        StateId, Step, Watch,
     },
     regular::{Language, Regex},
 };
@@ -17,6 +19,7 @@ use smallvec::SmallVec;
 use super::{
     Machine, StateKey,
     algebra::language,
+    classes::KeyClasses,
     distinct::watch_language,
     guard,
     names::NameRange,
@@ -188,6 +191,12 @@ impl Machine {
         if let Some(range) = spelling.from() {
             names.edges(range, &mut edges);
             if allowed.has_others() {
+                if spelling == Spelling::Between(range)
+                    && let Some(row) =
+                        self.build_open_name((site, viable), range, &edges)?
+                {
+                    return Ok(row);
+                }
                 edges = with_gaps(&edges);
             } else {
                 edges.retain(|edge| {
@@ -213,6 +222,12 @@ impl Machine {
         }
         .fill(spelling, &mut row)?;
         if !allowed.has_others() {
+            if let Spelling::Between(range) = spelling
+                && let Some(hint) =
+                    self.words_hint(site, viable, range, None)?
+            {
+                row.hint(hint);
+            }
             return Ok(row.build());
         }
         row.registers();
@@ -226,10 +241,15 @@ impl Machine {
         site: u32,
         viable: u32,
     ) -> Result<StateId, AutomatonError> {
+        let object = self.object_site(site)?;
         let languages = self.key_languages(site, viable)?;
+        let of = match object.key_classes {
+            Some(_) => TupleOf::Patterns { site },
+            None => TupleOf::Key { site, viable },
+        };
         let tuple = Tuple {
-            of: TupleOf::Key { site, viable },
-            names: self.object_site(site)?.names.all(),
+            of,
+            names: object.names.all(),
             states: languages
                 .iter()
                 .map(|language| Some(language.start()))
@@ -253,15 +273,19 @@ impl Machine {
         }
     }
 
-    /// The languages of a key: the keys that may come, then the patterns.
+    /// The languages of a key: its patterns; before them the keys that may
+    /// come, where the patterns alone do not tell.
     fn key_languages(
         &self,
         site: u32,
         viable: u32,
     ) -> Result<&[Language], AutomatonError> {
+        let object = self.object_site(site)?;
+        if let Some(classes) = &object.key_classes {
+            return Ok(&classes.languages);
+        }
         let id = self.parts.keys.intern((site, viable))?;
         let languages = self.parts.keys.derived(id, |_| {
-            let object = self.object_site(site)?;
             let need = object.key_need(self.parts.viables.get(viable));
             let patterns = &object.patterns;
             std::iter::once(&need).chain(patterns).map(language).collect()
@@ -275,6 +299,7 @@ impl Machine {
         viable: u32,
         spelling: Spelling<u32>,
     ) -> Result<Row, AutomatonError> {
+        let object = self.object_site(site)?;
         let languages = self.key_languages(site, viable)?;
         let edges = match spelling.from() {
             Some(tuple) => self.tuple_edges(tuple, languages)?,
@@ -286,6 +311,18 @@ impl Machine {
             }
             _ => None,
         };
+        let allowed = self.parts.viables.get(viable);
+        let alive: Vec<Edge<u32>>;
+        let edges = match &object.key_classes {
+            Some(classes) => {
+                let is_alive = |edge: &&Edge<u32>| {
+                    self.may_become(edge.to, allowed, classes)
+                };
+                alive = edges.iter().filter(is_alive).copied().collect();
+                &alive
+            }
+            None => edges,
+        };
         let mut row = RowBuilder::new();
         Speller {
             edges,
@@ -295,7 +332,43 @@ impl Machine {
         }
         .fill(spelling, &mut row)?;
         row.registers();
+        if let (Some(classes), Spelling::Between(tuple)) =
+            (&object.key_classes, spelling)
+            && self.never_ends(tuple, allowed, classes)
+        {
+            let base = self.prelude.key_at(Spelling::Between(()))?;
+            row.hint(Hint::Ends { base, least: 0 });
+        }
         Ok(row.build())
+    }
+
+    /// Whether a key that may come begins with what was read up to `tuple`.
+    fn may_become(
+        &self,
+        tuple: u32,
+        allowed: &Viable,
+        classes: &KeyClasses,
+    ) -> bool {
+        if tuple == FREE {
+            return bit(&allowed.others, 0);
+        }
+        let Tuple { names, states, .. } = self.parts.tuples.get(tuple);
+        let mut left = classes.of(states).iter().zip(&allowed.others);
+        left.any(|(left, open)| left & open != 0)
+            || allowed.has_name_in(names.lo, names.hi)
+    }
+
+    /// Whether whatever is read after `tuple` can become a key that may come.
+    fn never_ends(
+        &self,
+        tuple: u32,
+        allowed: &Viable,
+        classes: &KeyClasses,
+    ) -> bool {
+        let open = |index| allowed.others.get(index).copied().unwrap_or(0);
+        let left = classes.of(&self.parts.tuples.get(tuple).states);
+        let mut words = left.iter().enumerate();
+        !left.is_empty() && words.all(|(index, left)| left & !open(index) == 0)
     }
 
     fn key_close(
@@ -306,12 +379,19 @@ impl Machine {
         languages: &[Language],
     ) -> Result<Option<Outcome>, AutomatonError> {
         let viable = self.parts.viables.get(viable);
-        let names = self.parts.tuples.get(tuple).names;
-        if let Some(name) = self.object_site(site)?.names.whole(names) {
+        let object = self.object_site(site)?;
+        let Tuple { names, states, .. } = self.parts.tuples.get(tuple);
+        if let Some(name) = object.names.whole(*names) {
             return Ok(viable.has_name(name).then(|| name_outcome(name)));
         }
-        let (class, _) = self.accepts(tuple, languages).unwrap_or_default();
-        let class = u32::try_from(class).unwrap_or(u32::MAX);
+        let class = match &object.key_classes {
+            Some(classes) => classes.class(states),
+            None => {
+                let verdicts = self.accepts(tuple, languages);
+                let (class, _) = verdicts.unwrap_or_default();
+                u32::try_from(class).unwrap_or(u32::MAX)
+            }
+        };
         Ok(bit(&viable.others, class).then(|| other_outcome(class)))
     }
 
@@ -326,6 +406,14 @@ impl Machine {
     ) -> Watch {
         let watch = guard::watch_key(frame);
         if watch == Watch::Clear {
+            return watch;
+        }
+        // Of a class without end, some key was never used.
+        let patterns = spelling.from().is_some_and(|tuple| {
+            let of = self.parts.tuples.get(tuple).of;
+            matches!(of, TupleOf::Patterns { .. })
+        });
+        if patterns {
             return watch;
         }
         let Spelling::Between(tuple) = spelling else {
@@ -346,14 +434,77 @@ impl Machine {
         row: RowBuilder,
         base: StateId,
     ) -> Result<Row, AutomatonError> {
-        let plain = row.clone().build();
-        let base_row = self.row(base)?;
-        let bytes = (0..=255)
-            .filter(|&byte| plain.step(byte) != base_row.step(byte))
-            .collect();
-        let mut row = row;
-        row.hint(Hint::Except { base, bytes });
-        Ok(row.build())
+        let mut row = row.build();
+        let bytes = row.differences(self.row(base)?).into();
+        row.hint = Hint::Except { base, bytes };
+        Ok(row)
+    }
+
+    /// The row between two code points of a key, where undeclared keys may
+    /// come: that of the free key but for the names. `None` if a name goes
+    /// on with a code point that is not one byte.
+    fn build_open_name(
+        &self,
+        (site, viable): (u32, u32),
+        range: NameRange,
+        edges: &[Edge<NameRange>],
+    ) -> Result<Option<Row>, AutomatonError> {
+        let base = self.prelude.key_at(Spelling::Between(()))?;
+        let mut changes: SmallVec<[(u8, Option<Step>); 8]> = SmallVec::new();
+        let names = &self.object_site(site)?.names;
+        if let Some(name) = names.whole(range) {
+            let allowed = self.parts.viables.get(viable).has_name(name);
+            let close = allowed.then(|| Step::Return(name_outcome(name)));
+            changes.push((b'"', close));
+        }
+        let stay = |spelling| {
+            self.name_state(site, viable, spelling)
+                .map(|state| Some(Step::Stay(state)))
+        };
+        for edge in edges {
+            let Some(byte) = u8::try_from(edge.lo).ok().filter(
+                |byte| matches!(byte, 0x20..0x7F if !b"\"\\".contains(byte)),
+            ) else {
+                return Ok(None);
+            };
+            changes.push((byte, stay(Spelling::Between(edge.to))?));
+        }
+        if !edges.is_empty() {
+            changes.push((b'\\', stay(Spelling::Escape(range))?));
+        }
+        changes.sort_unstable_by_key(|change| change.0);
+        let mut row = self.row(base)?.with_steps(&changes).build();
+        let hint = self.words_hint(site, viable, range, Some(base))?;
+        row.hint = hint.unwrap_or_else(|| {
+            let bytes = changes.iter().map(|change| change.0).collect();
+            Hint::Except { base, bytes }
+        });
+        Ok(Some(row))
+    }
+
+    /// What a row between two code points of a key says of the names.
+    fn words_hint(
+        &self,
+        site: u32,
+        viable: u32,
+        range: NameRange,
+        base: Option<StateId>,
+    ) -> Result<Option<Hint>, AutomatonError> {
+        let ObjectSite { names, spelled, .. } = self.object_site(site)?;
+        let Some(words) = spelled else { return Ok(None) };
+        let allowed = self.parts.viables.derived(viable, |viable| {
+            let mut bits = viable.names.to_vec();
+            bits.resize(names.len().div_ceil(64) as usize, 0);
+            Ok(bits.into())
+        })?;
+        Ok(Some(Hint::Words {
+            words: Arc::clone(words),
+            lo: range.lo,
+            hi: range.hi,
+            read: names.n_bytes(range),
+            allowed: Arc::clone(allowed),
+            base,
+        }))
     }
 }
 

@@ -8,6 +8,7 @@
 mod algebra;
 mod arrays;
 mod canonical;
+mod classes;
 mod distinct;
 mod exact;
 mod general;
@@ -126,7 +127,8 @@ struct Parts {
     outcomes: Interner<u64>,
     object_sites: Interner<QuestionId, ObjectSite>,
     objects: Interner<Object, ObjectInfo>,
-    viables: Interner<Viable>,
+    /// With the bits of the names, as rows hold them.
+    viables: Interner<Viable, Arc<[u64]>>,
     pendings: Interner<Pending, PendingInfo>,
     array_sites: Interner<QuestionId, ArraySite>,
     arrays: Interner<Array, ArrayInfo>,
@@ -487,6 +489,18 @@ impl Automaton for Machine {
             }
             _ => Frame::new(callee),
         }
+    }
+
+    fn enters_alike(&self, callee: StateId) -> bool {
+        if callee.is_shared() {
+            return self.prelude.enters_alike(callee);
+        }
+        !matches!(
+            self.table.key(callee),
+            StateKey::Name { .. }
+                | StateKey::Pattern { .. }
+                | StateKey::Recorded(_)
+        )
     }
 
     fn advance(

@@ -3,7 +3,11 @@
 //! The names that begin with what was read so far are neighbours, so a state
 //! inside a key is a range and a depth; no trie is built.
 
-use super::text::Edge;
+use std::sync::Arc;
+
+use maskwright_grammar_core::automaton::{Outcome, Words};
+
+use super::{policy::Escapes, text::Edge};
 
 /// The names of one object, sorted by code point.
 #[derive(Debug)]
@@ -40,6 +44,38 @@ impl Names {
         }
         let sorted = order.iter().map(|&index| names[index].chars().collect());
         (Names { sorted: sorted.collect() }, positions)
+    }
+
+    /// The names as they are spelled without escapes, each with its closing
+    /// quotation mark and its outcome by position. `None` if one of them
+    /// must be escaped.
+    pub(crate) fn spelled(
+        &self,
+        escapes: Escapes,
+        outcome: impl Fn(u32) -> Outcome,
+    ) -> Option<Arc<Words>> {
+        let plain = |letter: char| {
+            letter >= ' '
+                && !matches!(letter, '"' | '\\')
+                && (letter.is_ascii() || escapes != Escapes::Ascii)
+        };
+        let spell = |(position, name): (u32, &Box<[char]>)| {
+            let mut bytes: String = name.iter().collect();
+            bytes.push('"');
+            (bytes.into_bytes().into(), outcome(position))
+        };
+        if !self.sorted.iter().all(|name| name.iter().all(|&c| plain(c))) {
+            return None;
+        }
+        let words = (0..).zip(&self.sorted).map(spell).collect();
+        Some(Arc::new(Words { words, escape: b'\\' }))
+    }
+
+    /// How many bytes of UTF-8 were read of the names in `range`.
+    pub(crate) fn n_bytes(&self, range: NameRange) -> u32 {
+        let name = &self.sorted[range.lo as usize][..range.depth as usize];
+        let n: usize = name.iter().map(|letter| letter.len_utf8()).sum();
+        u32::try_from(n).unwrap_or(u32::MAX)
     }
 
     pub(crate) fn len(&self) -> u32 {

@@ -6,12 +6,18 @@
 //! all there is: registers and bitsets, no formula. Any other site carries
 //! the residual formulas, which are derived by each member.
 
-use maskwright_grammar_core::{automaton::AutomatonError, regular::Regex};
+use std::sync::Arc;
+
+use maskwright_grammar_core::{
+    automaton::{AutomatonError, Words},
+    regular::Regex,
+};
 use smallvec::SmallVec;
 
 use super::{
     Machine,
     algebra::Typed,
+    classes::KeyClasses,
     general::KeyTest,
     keys::{KeyClass, Viable, bit, set_bit},
     names::Names,
@@ -25,6 +31,8 @@ use crate::parse::NameId;
 pub(crate) struct ObjectSite {
     /// The declared names, sorted.
     pub(crate) names: Names,
+    /// The same as they are usually spelled, if no name must be escaped.
+    pub(crate) spelled: Option<Arc<Words>>,
     /// What is known of each name, by its position in `names`.
     pub(crate) members: Box<[Member]>,
     /// The position of each name, by rank: the order of the schema.
@@ -33,6 +41,8 @@ pub(crate) struct ObjectSite {
     pub(crate) tests: Box<[KeyTest]>,
     /// The languages of `tests`.
     pub(crate) patterns: Box<[Regex]>,
+    /// The same, explored, where that is possible.
+    pub(crate) key_classes: Option<KeyClasses>,
     /// The classes of such keys that have a key at all, bit by bit.
     pub(crate) classes: SmallVec<[u64; 1]>,
     pub(crate) kind: SiteKind,

@@ -451,6 +451,10 @@ impl Automaton for Prelude {
         }
     }
 
+    fn enters_alike(&self, callee: StateId) -> bool {
+        !matches!(self.table.key(callee), StateKey::Key(_))
+    }
+
     fn advance(
         &self,
         frame: &mut Frame,

@@ -11,8 +11,9 @@ use super::{
     Machine,
     algebra::{Algebra, Typed, language, late},
     arrays::{ArraySite, FlatArray},
+    classes::KeyClasses,
     general::KeyTest,
-    keys::{of_class, set_bit},
+    keys::{name_outcome, of_class, set_bit},
     names::Names,
     objects::{Flat, Member, ObjectSite, SiteKind},
     strings::StringSpec,
@@ -119,9 +120,11 @@ impl Machine {
         let patterns = self.algebra.patterns(&draft.tests);
         let mut site = ObjectSite {
             names: Names::new(&[]).0,
+            spelled: None,
             members: Box::default(),
             by_rank: Box::default(),
             tests: draft.tests.into(),
+            key_classes: KeyClasses::explore(&patterns)?,
             patterns,
             classes: SmallVec::new(),
             kind: SiteKind::General(
@@ -165,6 +168,10 @@ impl Machine {
     ) -> Result<(), AutomatonError> {
         if site.tests.is_empty() {
             set_bit(&mut site.classes, 0);
+            return Ok(());
+        }
+        if let Some(known) = &site.key_classes {
+            site.classes = SmallVec::from_slice(known.of(&known.start()));
             return Ok(());
         }
         let declared = Regex::literals(self.algebra.texts(names));
@@ -212,7 +219,7 @@ impl Machine {
         site: &mut ObjectSite,
         names: &mut Vec<(NameId, bool)>,
     ) -> Result<(), AutomatonError> {
-        let SiteKind::Flat(flat) = &mut site.kind else { return Ok(()) };
+        let SiteKind::Flat(flat) = &site.kind else { return Ok(()) };
         if site.tests.is_empty() {
             return Ok(());
         }
@@ -222,9 +229,11 @@ impl Machine {
             .map(|(class, _)| of_class(&site.patterns, class))
             .collect();
         if open.is_empty() {
-            site.tests = Box::default();
-            site.patterns = Box::default();
-            flat.others = Box::new([None]);
+            site.forget_patterns();
+            return Ok(());
+        }
+        if site.key_classes.is_some() {
+            // Every class has more keys than can be declared.
             return Ok(());
         }
         let declared = Regex::literals(self.algebra.texts(names));
@@ -237,9 +246,8 @@ impl Machine {
         for word in words {
             names.push((formulas.pool_mut().name(&word), false));
         }
-        site.tests = Box::default();
-        site.patterns = Box::default();
-        flat.others = Box::new([None]);
+        drop(formulas);
+        site.forget_patterns();
         Ok(())
     }
 
@@ -271,6 +279,7 @@ impl Machine {
             members.push((*position, member));
         }
         members.sort_unstable_by_key(|&(position, _)| position);
+        site.spelled = sorted.spelled(self.policy.escapes, name_outcome);
         site.names = sorted;
         site.members = members.into_iter().map(|(_, member)| member).collect();
         site.by_rank = positions.into();
@@ -333,6 +342,18 @@ impl Machine {
             lasting &= count.at_least > before;
         }
         Ok((table.max, lasting))
+    }
+}
+
+impl ObjectSite {
+    /// Makes a flat site whose undeclared keys may not come closed.
+    fn forget_patterns(&mut self) {
+        self.tests = Box::default();
+        self.patterns = Box::default();
+        self.key_classes = None;
+        if let SiteKind::Flat(flat) = &mut self.kind {
+            flat.others = Box::new([None]);
+        }
     }
 }
 

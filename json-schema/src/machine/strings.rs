@@ -4,8 +4,8 @@
 //! tuple of the states of all languages, that of the need first.
 
 use maskwright_grammar_core::{
-    automaton::{AutomatonError, Outcome, RowBuilder, StateId},
-    regular::{self, Language},
+    automaton::{AutomatonError, Hint, Outcome, RowBuilder, StateId},
+    regular::{self, Answer, Language, Shortest},
 };
 
 use super::{
@@ -40,6 +40,32 @@ pub(crate) enum TupleOf {
     String(u32),
     /// A key's, by its site and what may come ([`super::keys::Viable`]).
     Key { site: u32, viable: u32 },
+    /// Those of a key's patterns alone: nothing is needed, all are goals.
+    Patterns { site: u32 },
+}
+
+impl Tuple {
+    /// The states of the goals.
+    pub(crate) fn goals(&self) -> &[Option<regular::StateId>] {
+        match self.of {
+            TupleOf::Patterns { .. } => &self.states,
+            TupleOf::String(_) | TupleOf::Key { .. } => &self.states[1..],
+        }
+    }
+
+    /// Whether nothing is asked any more, and nothing needed.
+    fn is_free(&self, languages: &[Language]) -> bool {
+        let needs_nothing = match (self.of, &*self.states, languages) {
+            (TupleOf::Patterns { .. }, _, _) => true,
+            (_, [Some(need), ..], [language, ..]) => {
+                language.is_universal(*need)
+            }
+            _ => false,
+        };
+        needs_nothing
+            && self.names.is_none()
+            && self.goals().iter().all(Option::is_none)
+    }
 }
 
 /// A tuple whose need is met whatever follows, and whose goals are dead.
@@ -65,12 +91,7 @@ impl Machine {
         tuple: Tuple,
         languages: &[Language],
     ) -> Result<u32, AutomatonError> {
-        if let (Some((&Some(need), goals)), [language, ..]) =
-            (tuple.states.split_first(), languages)
-            && tuple.names.is_none()
-            && goals.iter().all(Option::is_none)
-            && language.is_universal(need)
-        {
+        if tuple.is_free(languages) {
             return Ok(FREE);
         }
         self.parts.tuples.intern(tuple)
@@ -108,7 +129,28 @@ impl Machine {
             close,
             intern: &mut |next| self.string_state(spec, next),
         }
-        .fill(spelling, row)
+        .fill(spelling, row)?;
+        if let Spelling::Between(tuple) = spelling
+            && let Some(least) = self.never_dies(tuple, languages)
+        {
+            let base = self.prelude.string(Window::FREE)?;
+            row.hint(Hint::Ends { base, least });
+        }
+        Ok(())
+    }
+
+    /// The least number of code points that a string still needs, if any
+    /// text whatever can be completed after `tuple`.
+    fn never_dies(&self, tuple: u32, languages: &[Language]) -> Option<u32> {
+        let states = &self.parts.tuples.get(tuple).states;
+        let (need, language) = (states.first()?.as_ref()?, languages.first()?);
+        if language.never_dies(*need) != Answer::Yes {
+            return None;
+        }
+        Some(match language.shortest(*need) {
+            Shortest::Exactly(n) => u32::try_from(n).unwrap_or(u32::MAX),
+            Shortest::Never | Shortest::AtLeast(_) => 0,
+        })
     }
 
     fn string_close(
@@ -159,13 +201,22 @@ impl Machine {
         languages: &[Language],
     ) -> Result<Box<[Edge<u32>]>, AutomatonError> {
         let mut names = Vec::new();
-        if let TupleOf::Key { site, .. } = tuple.of {
-            self.object_site(site)?.names.edges(tuple.names, &mut names);
+        let mut needed = true;
+        match tuple.of {
+            TupleOf::String(_) => {}
+            TupleOf::Key { site, .. } => {
+                self.object_site(site)?.names.edges(tuple.names, &mut names);
+            }
+            TupleOf::Patterns { site } => {
+                self.object_site(site)?.names.edges(tuple.names, &mut names);
+                needed = false;
+            }
         }
-        let mut parts: Vec<Part> = with_gaps(&names)
-            .into_iter()
-            .map(|edge| (edge.lo, edge.hi, edge.to, Vec::new()))
-            .collect();
+        let mut parts: Vec<Part> = Vec::new();
+        for edge in with_gaps(&names) {
+            let ranges = without_surrogates(edge.lo, edge.hi);
+            parts.extend(ranges.map(|(lo, hi)| (lo, hi, edge.to, Vec::new())));
+        }
         for (index, (state, language)) in
             tuple.states.iter().zip(languages).enumerate()
         {
@@ -173,7 +224,7 @@ impl Machine {
                 Some(state) => language.transitions(*state).map_err(limit)?,
                 None => &[],
             };
-            parts = cut(&parts, edges, index == 0);
+            parts = cut(&parts, edges, needed && index == 0);
         }
         let mut edges: Vec<Edge<u32>> = Vec::with_capacity(parts.len());
         for (lo, hi, names, states) in parts {
@@ -191,11 +242,21 @@ impl Machine {
 }
 
 /// An interval of code points, and the names and states after it.
-type Part = (u32, u32, NameRange, Vec<Option<regular::StateId>>);
+pub(crate) type Part = (u32, u32, NameRange, Vec<Option<regular::StateId>>);
+
+/// The code points `lo..=hi` that are characters.
+pub(crate) fn without_surrogates(
+    lo: u32,
+    hi: u32,
+) -> impl Iterator<Item = (u32, u32)> {
+    [(lo, hi.min(0xD7FF)), (lo.max(0xE000), hi)]
+        .into_iter()
+        .filter(|(lo, hi)| lo <= hi)
+}
 
 /// Cuts `parts` where the transitions of one more language change. Code
 /// points without a transition are left out if `required`.
-fn cut(
+pub(crate) fn cut(
     parts: &[Part],
     transitions: &[regular::Transition],
     required: bool,

@@ -26,9 +26,10 @@ use maskwright_grammar_core::{
 };
 
 use super::{
+    MaskStats,
     set::{contains, insert_all, remove},
-    trie::TrieRef,
-    walk::{Entry, Part, Walk, Walker},
+    trie::{TrieNode, TrieRef},
+    walk::{Entry, Exit, Part, Walk, Walker},
 };
 
 /// From so many walks on, equal ones are looked for.
@@ -130,7 +131,7 @@ impl<'a, 'b> Filler<'a, 'b> {
         configuration: &Configuration,
         root: &TrieRef,
         mut is_viable: impl FnMut(u32) -> Result<bool, AutomatonError>,
-    ) -> Result<(), AutomatonError> {
+    ) -> Result<MaskStats, AutomatonError> {
         for top in configuration.tops() {
             let frame = top.frame.clone();
             let state = frame.state;
@@ -145,12 +146,16 @@ impl<'a, 'b> Filler<'a, 'b> {
         }
         self.checks.sort_unstable();
         self.checks.dedup();
+        let mut stats = self.walker.stats();
         for token in self.checks {
-            if contains(self.blocks, token) && !is_viable(token)? {
-                remove(self.blocks, token);
+            if contains(self.blocks, token) {
+                stats.n_stepped += 1;
+                if !is_viable(token)? {
+                    remove(self.blocks, token);
+                }
             }
         }
-        Ok(())
+        Ok(stats)
     }
 
     /// Adds the walk of a frame at a place.
@@ -162,6 +167,9 @@ impl<'a, 'b> Filler<'a, 'b> {
         at: &TrieRef,
         scope: u32,
     ) -> Result<(), AutomatonError> {
+        if self.ends_here(state, at)? {
+            return Ok(());
+        }
         let walk = self.walker.walk(state, at, below.is_bottom())?;
         let watch = self.look(&walk, frame.as_ref(), &below, at)?;
         if watch == Watch::Dead {
@@ -185,6 +193,34 @@ impl<'a, 'b> Filler<'a, 'b> {
         let visit = Visit { walk, frame, checks_end, below, scope };
         self.jobs.push(Job::Walk(visit));
         Ok(())
+    }
+
+    /// Takes the tokens that end at a place after which a state reads nothing
+    /// that any token has. Returns false where that is not so simple.
+    fn ends_here(
+        &mut self,
+        state: StateId,
+        at: &TrieRef,
+    ) -> Result<bool, AutomatonError> {
+        let own = at.own_tokens();
+        let row = self.machine.row(state)?;
+        let is_simple = row.calls.is_empty()
+            && row.finish.is_none()
+            && (own.is_empty()
+                || !row.registers
+                || !self.machine.owner(state).may_watch(state));
+        let reads = |(_, child): (u32, &TrieNode)| row.is_live(child.byte);
+        if !is_simple || at.trie.children(at.node).any(reads) {
+            return Ok(false);
+        }
+        if row.is_open() && !own.is_empty() {
+            if self.is_stale {
+                self.is_stale = false;
+                self.blocks.fill(0);
+            }
+            insert_all(self.blocks, own);
+        }
+        Ok(true)
     }
 
     /// Looks at the registers of a frame.
@@ -268,8 +304,8 @@ impl<'a, 'b> Filler<'a, 'b> {
                 self.part(part, visit, visit.scope)?;
             }
         }
-        for (outcome, at) in &walk.exits {
-            self.leave(visit, *outcome, at)?;
+        for exit in &walk.exits {
+            self.leave(visit, exit)?;
         }
         Ok(())
     }
@@ -291,12 +327,24 @@ impl<'a, 'b> Filler<'a, 'b> {
             (Some(entry), Some(frame)) => {
                 self.replay(frame, entry, part.resumes.len())?
             }
+            // What this token pushes may not depend on the frame below.
+            (Some(entry), None) => {
+                let blank = Frame::new(visit.walk.state);
+                let known = self.replay(&blank, entry, part.resumes.len())?;
+                known.filter(|frames| {
+                    frames.get(1).is_some_and(|pushed| {
+                        let owner = self.machine.owner(visit.walk.state);
+                        owner.enters_alike(pushed.state)
+                    })
+                })
+            }
             _ => None,
         };
         let callee = frames.as_mut().and_then(Vec::pop);
         let mut below = visit.below.clone();
         for (index, resume) in part.resumes.iter().enumerate() {
             let frame = match &frames {
+                Some(_) if index == 0 && visit.frame.is_none() => None,
                 Some(frames) => Some(frames[index].clone()),
                 None => blank_frame(resume.state, resume.registers),
             };
@@ -327,7 +375,7 @@ impl<'a, 'b> Filler<'a, 'b> {
 
     /// Follows the bytes of an entry from a frame that is known. Returns the
     /// waiting frames and the callee, unless there is a choice on the way or
-    /// a frame ends.
+    /// the frame itself ends.
     fn replay(
         &self,
         frame: &Frame,
@@ -352,7 +400,14 @@ impl<'a, 'b> Filler<'a, 'b> {
                     let callee = self.machine.enter(&caller, callee)?;
                     frames.extend([caller, callee]);
                 }
-                Some(Step::Return(_)) | None => return Ok(None),
+                Some(Step::Return(outcome)) => {
+                    let Some(caller) = frames.pop() else { return Ok(None) };
+                    let resumed =
+                        self.machine.leave(&caller, &top, outcome)?;
+                    let [frame] = &resumed[..] else { return Ok(None) };
+                    frames.push(frame.clone());
+                }
+                None => return Ok(None),
             }
         }
         Ok((frames.len() == n_waiting + 1).then_some(frames))
@@ -362,8 +417,7 @@ impl<'a, 'b> Filler<'a, 'b> {
     fn leave(
         &mut self,
         visit: &Visit,
-        outcome: Outcome,
-        at: &TrieRef,
+        exit: &Exit,
     ) -> Result<(), AutomatonError> {
         match &visit.below {
             Below::Real(stack) => {
@@ -372,18 +426,18 @@ impl<'a, 'b> Filler<'a, 'b> {
                         self.is_stale = false;
                         self.blocks.fill(0);
                     }
-                    insert_all(self.blocks, at.own_tokens());
+                    insert_all(self.blocks, exit.at.own_tokens());
                 }
                 for edge in stack.edges() {
                     let caller = (edge.frame.state, Some(&edge.frame));
                     let below = Below::Real(edge.below.clone());
-                    self.resume(visit, caller, &below, outcome, at)?;
+                    self.resume(visit, caller, &below, exit)?;
                 }
                 Ok(())
             }
             Below::Pushed(waiting) => {
                 let caller = (waiting.state, waiting.frame.as_ref());
-                self.resume(visit, caller, &waiting.below, outcome, at)
+                self.resume(visit, caller, &waiting.below, exit)
             }
         }
     }
@@ -393,10 +447,13 @@ impl<'a, 'b> Filler<'a, 'b> {
         visit: &Visit,
         (state, caller): (StateId, Option<&Frame>),
         below: &Below,
-        outcome: Outcome,
-        at: &TrieRef,
+        exit: &Exit,
     ) -> Result<(), AutomatonError> {
-        let depends = outcome.is_guarded() && visit.walk.registers;
+        let &Exit { outcome, ref at, direct } = exit;
+        let is_guarded = outcome.is_guarded() && visit.walk.registers;
+        // The frame was read into before it ended, or is not known at all.
+        let is_known = direct && !visit.checks_end;
+        let depends = is_guarded && !(is_known && visit.frame.is_some());
         if depends && (visit.frame.is_none() || visit.checks_end)
             || outcome.is_guarded() && caller.is_none()
         {

@@ -44,7 +44,21 @@ impl Gap {
             .chunk_by(|a, b| a.0 == b.0)
             .map(|run| (run[0].0, union(trie, run)))
             .collect();
-        Gap { blank: Arc::new(TokenSet::new(&blank, n_blocks)), next }
+        Gap {
+            blank: Arc::new(TokenSet::new(blank.into_iter(), n_blocks)),
+            next,
+        }
+    }
+}
+
+impl Gap {
+    /// Returns about how many bytes of memory this holds.
+    pub(crate) fn memory(&self) -> usize {
+        let merged = self.next.iter().map(|(_, at)| match at.node {
+            0 => at.trie.memory(),
+            _ => 0,
+        });
+        self.blank.memory() + merged.sum::<usize>()
     }
 }
 
@@ -64,14 +78,12 @@ pub(crate) fn longest(at: &TrieRef) -> u32 {
 }
 
 fn union(trie: &Arc<Trie>, run: &[(u8, u32)]) -> TrieRef {
-    let refs: Vec<TrieRef> = run
-        .iter()
-        .map(|&(_, node)| TrieRef { trie: Arc::clone(trie), node })
-        .collect();
-    match &*refs {
-        [only] => only.clone(),
-        _ => TrieRef::root(&Arc::new(Trie::merge(&refs, trie.is_public()))),
+    if let [(_, node)] = *run {
+        return TrieRef { trie: Arc::clone(trie), node };
     }
+    let places: Vec<(&Arc<Trie>, u32)> =
+        run.iter().map(|&(_, node)| (trie, node)).collect();
+    TrieRef::root(&Arc::new(Trie::union(&places)))
 }
 
 fn is_space(byte: u8) -> bool {

@@ -5,14 +5,19 @@ use std::{
     sync::{Arc, Mutex, MutexGuard, PoisonError},
 };
 
-use maskwright_grammar_core::{automaton::Automaton, util::FxHashMap};
+use maskwright_grammar_core::automaton::Automaton;
 
 use super::{
-    gap::{self, Gap},
+    gap::Gap,
     store::WalkStore,
     trie::{Trie, TrieRef},
+    unions::Unions,
 };
 use crate::vocabulary::Vocabulary;
+
+/// About how many bytes of merged tries a vocabulary keeps before it forgets
+/// them all.
+const MAX_UNION_BYTES: usize = 64 << 20;
 
 /// A vocabulary prepared for masks: its trie, and the walks of the machines
 /// that many grammars share.
@@ -25,10 +30,8 @@ pub struct TokenTrie {
     /// Tokens that are too long for walks; stepped one by one at each mask.
     long: Box<[u32]>,
     n_blocks: usize,
-    /// The longest run of white space at the start of a token.
-    longest_space: u32,
-    /// White space closures of the vocabulary's own trie.
-    gaps: Mutex<FxHashMap<(u32, u32), Arc<Gap>>>,
+    /// Unions of its own places.
+    unions: Mutex<Unions>,
     /// The walks of each shared machine. The machine is held, so that its
     /// address stays its own.
     shared: Mutex<Vec<(Arc<dyn Automaton>, SharedStore)>>,
@@ -48,11 +51,10 @@ impl TokenTrie {
         let root = TrieRef::root(&Arc::new(trie));
         TokenTrie {
             vocabulary,
-            longest_space: gap::longest(&root),
             root,
             long: long.into(),
             n_blocks,
-            gaps: Mutex::default(),
+            unions: Mutex::default(),
             shared: Mutex::default(),
         }
     }
@@ -79,18 +81,18 @@ impl TokenTrie {
         self.n_blocks
     }
 
-    pub(crate) fn longest_space(&self) -> u32 {
-        self.longest_space
+    /// Returns the union of several places of tries that are public.
+    pub(crate) fn union(&self, places: &[(&Arc<Trie>, u32)]) -> Arc<Trie> {
+        lock(&self.unions).union(places)
     }
 
-    /// Returns the white space closure below `node` of the vocabulary's trie.
-    pub(crate) fn gap(&self, node: u32, left: u32) -> Arc<Gap> {
-        let mut gaps = lock(&self.gaps);
-        let at = TrieRef { trie: Arc::clone(&self.root.trie), node };
-        let gap = gaps
-            .entry((node, left))
-            .or_insert_with(|| Arc::new(Gap::new(&at, left, self.n_blocks)));
-        Arc::clone(gap)
+    /// Returns the white space closure at a place of a trie that is public.
+    pub(crate) fn gap(&self, at: &TrieRef, left: u32) -> Arc<Gap> {
+        let mut unions = lock(&self.unions);
+        if unions.memory() > MAX_UNION_BYTES {
+            *unions = Unions::default();
+        }
+        unions.gap(at, left, self.n_blocks)
     }
 
     /// Returns where the walks of the shared machine `automaton` are kept.

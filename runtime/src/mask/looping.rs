@@ -17,6 +17,11 @@ pub(crate) struct Loop {
 }
 
 impl Loop {
+    /// Never.
+    pub(crate) fn never() -> Loop {
+        Loop { ascii: 0, characters: Some(false) }
+    }
+
     /// Finds the bytes of a state, whose row is `row`.
     pub(crate) fn new(state: StateId, row: &Row) -> Loop {
         let mut ascii = 0;
@@ -38,7 +43,7 @@ impl Loop {
     pub(crate) fn takes(
         &mut self,
         machine: Machine<'_>,
-        (state, row): (StateId, &Row),
+        state: StateId,
         trie: &Trie,
         node: u32,
     ) -> Result<bool, AutomatonError> {
@@ -61,7 +66,7 @@ impl Loop {
         if let Some(known) = self.characters {
             return Ok(known);
         }
-        let found = loops_on_characters(machine, state, row)?;
+        let found = loops_on_characters(machine, state, machine.row(state)?)?;
         self.characters = Some(found);
         Ok(found)
     }

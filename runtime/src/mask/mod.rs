@@ -7,16 +7,23 @@
 //! turn. See [`TokenTrie`] for what is kept with a vocabulary and
 //! [`TokenMask`] for what comes out.
 
+mod ends;
 mod fill;
 mod gap;
+mod hints;
 mod index;
 mod looping;
+mod run;
+mod scan;
 mod set;
+mod stats;
 mod store;
 mod token_mask;
 mod trie;
+mod unions;
 mod walk;
 mod window;
+mod words;
 
 pub(crate) use self::{
     fill::Filler,
@@ -26,5 +33,6 @@ pub(crate) use self::{
 };
 pub use self::{
     index::TokenTrie,
+    stats::MaskStats,
     token_mask::{MaskError, TokenMask},
 };

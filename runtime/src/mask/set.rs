@@ -17,10 +17,17 @@ pub(crate) enum TokenSet {
 impl TokenSet {
     /// Creates the set of everything in `slices`, in a vocabulary of so many
     /// blocks.
-    pub(crate) fn new(slices: &[&[u32]], n_blocks: usize) -> TokenSet {
-        let len: usize = slices.iter().map(|slice| slice.len()).sum();
+    pub(crate) fn new<'t>(
+        slices: impl Iterator<Item = &'t [u32]> + Clone,
+        n_blocks: usize,
+    ) -> TokenSet {
+        let len: usize = slices.clone().map(<[u32]>::len).sum();
         if len <= DENSE_AT.min(n_blocks) {
-            return TokenSet::Sparse(slices.concat().into());
+            let mut tokens = Vec::with_capacity(len);
+            for slice in slices {
+                tokens.extend_from_slice(slice);
+            }
+            return TokenSet::Sparse(tokens.into());
         }
         let mut blocks = vec![0; n_blocks];
         for slice in slices {

@@ -8,11 +8,8 @@ use maskwright_grammar_core::{
 };
 
 use super::{
-    gap::Gap,
-    looping::Loop,
-    trie::{Trie, TrieRef},
-    walk::Walk,
-    window::WindowTable,
+    ends::EndTable, looping::Loop, run::Buffers, trie::TrieRef,
+    unions::Unions, walk::Walk, window::WindowTable,
 };
 
 /// Walks and what they are made of. Everything here may be dropped at any
@@ -20,14 +17,13 @@ use super::{
 #[derive(Debug, Default)]
 pub(crate) struct WalkStore {
     walks: FxHashMap<WalkKey, Arc<Walk>>,
-    /// Merged tries by a hash of their content.
-    tries: FxHashMap<u64, Vec<Arc<Trie>>>,
-    /// The same by the places that were merged.
-    unions: FxHashMap<Box<[(u32, u32)]>, Arc<Trie>>,
+    unions: Unions,
     loops: FxHashMap<StateId, Loop>,
-    gaps: FxHashMap<(u32, u32, u32), Arc<Gap>>,
     windows: FxHashMap<WalkKey, Arc<WindowTable>>,
-    /// About how many bytes the walks and tries hold.
+    ends: FxHashMap<WalkKey, Arc<EndTable>>,
+    /// Buffers that no run uses.
+    buffers: Vec<Buffers>,
+    /// About how many bytes the walks hold.
     memory: usize,
 }
 
@@ -67,49 +63,24 @@ impl WalkStore {
         self.walks.insert(key, walk);
     }
 
-    /// Returns the union of several places.
-    pub(crate) fn union(&mut self, places: &[TrieRef]) -> Arc<Trie> {
-        let key: Box<[(u32, u32)]> =
-            places.iter().map(|at| (at.trie.id(), at.node)).collect();
-        if let Some(known) = self.unions.get(&key) {
-            return Arc::clone(known);
-        }
-        let union = self.intern(Trie::union(places));
-        self.memory += size_of_val(&*key) + size_of::<usize>();
-        self.unions.insert(key, Arc::clone(&union));
-        union
+    /// Returns the merged tries of this store.
+    pub(crate) fn unions(&mut self) -> &mut Unions {
+        &mut self.unions
     }
 
-    /// Returns the trie with the content of `trie`.
-    fn intern(&mut self, trie: Trie) -> Arc<Trie> {
-        let tries = self.tries.entry(trie.content_hash()).or_default();
-        if let Some(known) = tries.iter().find(|other| other.is_equal(&trie)) {
-            return Arc::clone(known);
-        }
-        self.memory += trie.memory();
-        let trie = Arc::new(trie);
-        tries.push(Arc::clone(&trie));
-        trie
+    /// Returns empty buffers.
+    pub(crate) fn take_buffers(&mut self) -> Buffers {
+        self.buffers.pop().unwrap_or_default()
+    }
+
+    /// Keeps buffers, which must be empty, for the next run.
+    pub(crate) fn put_buffers(&mut self, buffers: Buffers) {
+        self.buffers.push(buffers);
     }
 
     /// Returns what is known of the loops of `state`.
     pub(crate) fn looping(&mut self, state: StateId, row: &Row) -> &mut Loop {
         self.loops.entry(state).or_insert_with(|| Loop::new(state, row))
-    }
-
-    /// Returns the white space closure at a place in a merged trie.
-    pub(crate) fn gap(
-        &mut self,
-        at: &TrieRef,
-        left: u32,
-        n_blocks: usize,
-    ) -> Arc<Gap> {
-        let key = (at.trie.id(), at.node, left);
-        let gap = self
-            .gaps
-            .entry(key)
-            .or_insert_with(|| Arc::new(Gap::new(at, left, n_blocks)));
-        Arc::clone(gap)
     }
 
     pub(crate) fn window(&self, key: WalkKey) -> Option<Arc<WindowTable>> {
@@ -125,9 +96,18 @@ impl WalkStore {
         self.windows.insert(key, table);
     }
 
+    pub(crate) fn ends(&self, key: WalkKey) -> Option<Arc<EndTable>> {
+        self.ends.get(&key).map(Arc::clone)
+    }
+
+    pub(crate) fn insert_ends(&mut self, key: WalkKey, table: Arc<EndTable>) {
+        self.memory += table.memory();
+        self.ends.insert(key, table);
+    }
+
     /// Returns about how many bytes of memory this holds.
     pub(crate) fn memory(&self) -> usize {
-        self.memory
+        self.memory + self.unions.memory()
     }
 
     /// Forgets everything.

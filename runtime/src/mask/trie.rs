@@ -132,18 +132,11 @@ impl Trie {
     }
 
     /// Builds the union of several subtrees, which is public if all are.
-    pub(crate) fn union(sources: &[TrieRef]) -> Trie {
-        let public = sources.iter().all(|at| at.trie.is_public());
-        Trie::merge(sources, public)
-    }
-
-    /// Builds the union of several subtrees.
-    pub(crate) fn merge(sources: &[TrieRef], public: bool) -> Trie {
+    pub(crate) fn union(sources: &[(&Arc<Trie>, u32)]) -> Trie {
+        let public = sources.iter().all(|(trie, _)| trie.is_public());
         let mut builder = TrieBuilder { public, ..TrieBuilder::default() };
-        let mut group: Vec<(&Trie, u32)> = sources
-            .iter()
-            .map(|source| (&*source.trie, source.node))
-            .collect();
+        let mut group: Vec<(&Trie, u32)> =
+            sources.iter().map(|&(trie, node)| (&**trie, node)).collect();
         builder.merge(&mut group, 0, 0);
         builder.build()
     }
@@ -158,6 +151,11 @@ impl Trie {
 
     pub(crate) fn node(&self, node: u32) -> &TrieNode {
         &self.nodes[node as usize]
+    }
+
+    /// Returns the nodes, depth first, and one beyond them.
+    pub(crate) fn nodes(&self) -> &[TrieNode] {
+        &self.nodes
     }
 
     pub(crate) fn size(&self, node: u32) -> u32 {
@@ -479,11 +477,8 @@ mod tests {
     #[test]
     fn a_merged_trie_is_the_union() {
         let trie = trie(&["xa", "ya", "yab", "x", "zq"]);
-        let at = |byte| TrieRef {
-            trie: Arc::clone(&trie),
-            node: trie.child(0, byte).expect("a child"),
-        };
-        let merged = Arc::new(Trie::merge(&[at(b'x'), at(b'y')], true));
+        let at = |byte| (&trie, trie.child(0, byte).expect("a child"));
+        let merged = Arc::new(Trie::union(&[at(b'x'), at(b'y')]));
         assert_eq!(
             spelled(&TrieRef::root(&merged)),
             pairs(&[("", 3), ("a", 0), ("a", 1), ("ab", 2)]),

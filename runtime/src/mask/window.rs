@@ -87,10 +87,10 @@ impl WindowTable {
             }
         }
         let cumulated = cumulate(&need, n_blocks);
-        let all: Vec<&[u32]> = need.iter().map(|tokens| &**tokens).collect();
+        let all = need.iter().map(|tokens| &**tokens);
         let all = match cumulated.last() {
             Some(last) if cumulated.len() == need.len() => Arc::clone(last),
-            _ => Arc::new(TokenSet::new(&all, n_blocks)),
+            _ => Arc::new(TokenSet::new(all, n_blocks)),
         };
         Ok(Some(WindowTable {
             cumulated,
@@ -126,7 +126,7 @@ impl WindowTable {
                 .filter(|exit| (least..=most).contains(&exit.1))
                 .map(|(outcome, _, at)| (*outcome, at.clone()))
                 .collect();
-            group_exits(within, |refs| Arc::new(Trie::union(refs))).into()
+            group_exits(within)
         });
         Arc::clone(exits)
     }
@@ -149,46 +149,31 @@ fn cumulate(need: &[Vec<u32>], n_blocks: usize) -> Box<[Arc<TokenSet>]> {
             insert_all(&mut blocks, &need[end - 1]);
             TokenSet::Dense(blocks)
         } else {
-            let slices: Vec<&[u32]> =
-                need[..end].iter().map(|tokens| &**tokens).collect();
-            TokenSet::new(&slices, n_blocks)
+            let slices = need[..end].iter().map(|tokens| &**tokens);
+            TokenSet::new(slices, n_blocks)
         };
         sets.push(Arc::new(set));
     }
     sets.into()
 }
 
-/// From so many nodes on, a place is kept by itself: to merge it would copy
-/// it.
-const MERGED_SIZE: u32 = 4_096;
-
-/// Makes one place of all the places at which the frame ends alike, but for
-/// large ones.
-pub(crate) fn group_exits(
-    mut exits: Vec<(Outcome, TrieRef)>,
-    mut merge: impl FnMut(&[TrieRef]) -> Arc<Trie>,
-) -> Vec<(Outcome, TrieRef)> {
-    if exits.len() < 2 {
-        return exits;
-    }
+/// Makes one place of all the places at which the frame ends alike.
+fn group_exits(mut exits: Vec<(Outcome, TrieRef)>) -> Exits {
     let key =
         |exit: &(Outcome, TrieRef)| (exit.0, exit.1.trie.id(), exit.1.node);
     exits.sort_unstable_by_key(key);
     exits.dedup_by_key(|exit| key(exit));
     let mut grouped = Vec::new();
     for run in exits.chunk_by(|a, b| a.0 == b.0) {
-        let (large, small): (Vec<_>, Vec<_>) =
-            run.iter().partition(|(_, at)| at.size() >= MERGED_SIZE);
-        grouped.extend(large.into_iter().cloned());
-        match &small[..] {
-            [] => {}
-            [only] => grouped.push((*only).clone()),
+        let at = match run {
+            [(_, only)] => only.clone(),
             _ => {
-                let refs: Vec<TrieRef> =
-                    small.iter().map(|(_, at)| at.clone()).collect();
-                grouped.push((run[0].0, TrieRef::root(&merge(&refs))));
+                let places: Vec<(&Arc<Trie>, u32)> =
+                    run.iter().map(|(_, at)| (&at.trie, at.node)).collect();
+                TrieRef::root(&Arc::new(Trie::union(&places)))
             }
-        }
+        };
+        grouped.push((run[0].0, at));
     }
-    grouped
+    grouped.into()
 }

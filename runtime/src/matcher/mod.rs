@@ -35,7 +35,7 @@ use maskwright_grammar_core::automaton::{Configuration, Symbol};
 pub use self::error::MatcherError;
 use crate::{
     compiled::CompiledGrammar,
-    mask::TokenMask,
+    mask::{MaskStats, TokenMask},
     vocabulary::{TokenId, TokenKind},
 };
 
@@ -51,6 +51,7 @@ pub struct Matcher {
     /// The states before each step, oldest first.
     history: Vec<State>,
     mask: TokenMask,
+    stats: MaskStats,
 }
 
 #[derive(Clone, Debug)]
@@ -71,7 +72,8 @@ impl Matcher {
         let configuration = grammar.start()?;
         let mask = TokenMask::none(grammar.vocabulary().n_logits());
         let state = State { configuration, terminated: false };
-        Ok(Matcher { grammar, state, history: Vec::new(), mask })
+        let stats = MaskStats::default();
+        Ok(Matcher { grammar, state, history: Vec::new(), mask, stats })
     }
 
     /// Returns the grammar.
@@ -87,8 +89,14 @@ impl Matcher {
     /// grammar is met.
     pub fn mask(&mut self) -> Result<&TokenMask, MatcherError> {
         self.check_unfinished()?;
-        self.grammar.fill(&self.state.configuration, &mut self.mask)?;
+        let configuration = &self.state.configuration;
+        self.stats = self.grammar.fill(configuration, &mut self.mask)?;
         Ok(&self.mask)
+    }
+
+    /// Returns what the last mask took.
+    pub fn mask_stats(&self) -> MaskStats {
+        self.stats
     }
 
     /// Writes the words of the mask to `words`, and returns whether anything

@@ -17,6 +17,28 @@ fn compare(case: &Case, trie: &Arc<TokenTrie>, n_states: usize, seed: u64) {
         let mut random = Random::new(seed);
         walk(&mut matcher, n_states, &mut random, &mut |matcher, mask| {
             let brute = matcher.brute_force_mask().expect("a mask");
+            if *mask != brute {
+                for t in mask.tokens() {
+                    if !brute.is_allowed(t) {
+                        eprintln!(
+                            "EXTRA {:?}",
+                            String::from_utf8_lossy(
+                                trie.vocabulary().token_bytes(t).unwrap()
+                            )
+                        );
+                    }
+                }
+                for t in brute.tokens() {
+                    if !mask.is_allowed(t) {
+                        eprintln!(
+                            "MISSING {:?}",
+                            String::from_utf8_lossy(
+                                trie.vocabulary().token_bytes(t).unwrap()
+                            )
+                        );
+                    }
+                }
+            }
             assert!(
                 *mask == brute,
                 "{} in {}: the mask is {mask:?} and should be {brute:?}",

@@ -1,0 +1,180 @@
+//! What a run makes of the hints of rows.
+
+use std::sync::Arc;
+
+use maskwright_grammar_core::automaton::{AutomatonError, Hint, StateId};
+use smallvec::SmallVec;
+
+use super::{
+    run::{HINT_SIZE, MAX_NESTING, Run, Task},
+    scan::Code,
+    walk::Part,
+    words::WordList,
+};
+
+impl Run<'_, '_> {
+    /// Answers the start of a walk from what a hint knows, if that is all.
+    pub(super) fn start_with_hint(
+        &mut self,
+        task: Task,
+    ) -> Result<bool, AutomatonError> {
+        let hint = &self.row(task.state)?.hint;
+        if self.walker.nesting >= MAX_NESTING
+            || self.trie(task).size(task.node) < HINT_SIZE
+        {
+            return Ok(false);
+        }
+        match hint {
+            Hint::Except { base, .. }
+            | Hint::Words { base: Some(base), .. } => {
+                let base = *base;
+                self.start_except(task, base)?;
+                Ok(true)
+            }
+            &Hint::Window { base, least, most } => {
+                self.start_window(task, base, least, most)
+            }
+            &Hint::Ends { base, least } => {
+                self.start_ends(task, base, least)?;
+                Ok(true)
+            }
+            Hint::None | Hint::Gap { .. } | Hint::Words { .. } => Ok(false),
+        }
+    }
+
+    /// Takes the walk of `base`, and walks only where the state differs.
+    fn start_except(
+        &mut self,
+        task: Task,
+        base: StateId,
+    ) -> Result<(), AutomatonError> {
+        let at = self.place(task);
+        let walk = self.walker.walk(base, &at, self.bottom)?;
+        let mut cleared = Vec::new();
+        let mut alike = vec![(task, base)];
+        while let Some((task, base)) = alike.pop() {
+            let row = self.row(task.state)?;
+            if let Some((list, Some(_))) = WordList::of(&row.hint) {
+                let pair = (task, base);
+                self.except_words(pair, list, &mut cleared, &mut alike)?;
+                continue;
+            }
+            let Hint::Except { bytes, .. } = &row.hint else { continue };
+            let trie = Arc::clone(self.trie(task));
+            for &byte in bytes {
+                if let Some(node) = trie.child(task.node, byte) {
+                    let pair = (task, base);
+                    self.differ(pair, byte, node, &mut cleared, &mut alike)?;
+                }
+            }
+        }
+        self.buffers.parts.push(Part {
+            resumes: SmallVec::new(),
+            walk,
+            cleared: cleared.into(),
+            entry: None,
+        });
+        Ok(())
+    }
+
+    /// Returns true if `state` is `base` but for exceptions.
+    pub(super) fn is_alike(
+        &mut self,
+        state: StateId,
+        base: StateId,
+    ) -> Result<bool, AutomatonError> {
+        let row = self.row(state)?;
+        Ok(match row.hint {
+            Hint::Except { base: other, .. }
+            | Hint::Words { base: Some(other), .. } => other == base,
+            _ => false,
+        })
+    }
+
+    fn start_window(
+        &mut self,
+        task: Task,
+        base: StateId,
+        least: u32,
+        most: u32,
+    ) -> Result<bool, AutomatonError> {
+        let at = self.place(task);
+        let Some(table) = self.walker.window(base, &at)? else {
+            return Ok(false);
+        };
+        let (set, lists) = table.accepted(most);
+        self.buffers.sets.push(Arc::clone(set));
+        for list in lists {
+            self.buffers.lists.extend_from_slice(list);
+        }
+        for (outcome, at) in &*table.exits(least, most) {
+            if self.bottom {
+                self.buffers.lists.extend_from_slice(at.own_tokens());
+            } else {
+                self.exit(*outcome, at);
+            }
+        }
+        Ok(true)
+    }
+
+    /// Takes the tokens of `base`, and follows the paths that end it.
+    fn start_ends(
+        &mut self,
+        task: Task,
+        base: StateId,
+        least: u32,
+    ) -> Result<(), AutomatonError> {
+        let at = self.place(task);
+        let table = self.walker.ends(base, &at)?;
+        self.buffers.sets.push(Arc::clone(&table.accepted));
+        let nodes = &*table.nodes;
+        if least > table.longest || nodes.len() < 2 {
+            return Ok(());
+        }
+        let Some(start) = self.buffers.table.number(task.state) else {
+            return self.arrive(task, true);
+        };
+        let mut above: Vec<(u32, u32)> = Vec::new();
+        let (mut codes, mut end) = (self.codes(start)?, nodes[0].end);
+        let mut index = 1;
+        while index < nodes[0].end {
+            while index >= end {
+                (codes, end) = above.pop().unwrap_or((codes, nodes[0].end));
+            }
+            let node = nodes[index as usize];
+            self.add_steps(1);
+            match self.buffers.table.step(codes, node.byte) {
+                Code::DEAD => index = node.end,
+                Code::RETURN | Code::OTHER => {
+                    if let Some(step) = self.row_of(codes)?.step(node.byte) {
+                        self.take(task, node.node, step)?;
+                    }
+                    index = node.end;
+                }
+                code => {
+                    let number = code.number().unwrap_or(start);
+                    if node.end > index + 1 {
+                        above.push((codes, end));
+                        (codes, end) = (self.codes(number)?, node.end);
+                    }
+                    index += 1;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Returns the table of a state that is known to be simple.
+    pub(super) fn codes(
+        &mut self,
+        number: u16,
+    ) -> Result<u32, AutomatonError> {
+        self.look_at(number)?;
+        let simple = self.buffers.table.simple(number);
+        simple.map(|simple| simple.codes).ok_or_else(|| {
+            AutomatonError::Grammar {
+                message: "a state that only reads came to another".to_owned(),
+            }
+        })
+    }
+}

@@ -1,0 +1,80 @@
+//! Merged tries, and the white space closures of places.
+
+use std::sync::Arc;
+
+use maskwright_grammar_core::util::FxHashMap;
+use smallvec::SmallVec;
+
+use super::{
+    gap::{self, Gap},
+    trie::{Trie, TrieRef},
+};
+
+/// Tries and closures that were made of places, and may be dropped at any
+/// moment.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Unions {
+    /// Merged tries by a hash of their content.
+    tries: FxHashMap<u64, SmallVec<[Arc<Trie>; 1]>>,
+    /// The same by the places that were merged.
+    unions: FxHashMap<Box<[(u32, u32)]>, Arc<Trie>>,
+    /// By trie, node and how much space may follow; `u32::MAX` is "all that
+    /// there is".
+    gaps: FxHashMap<(u32, u32, u32), Arc<Gap>>,
+    /// The longest run of white space below a place.
+    longest: FxHashMap<(u32, u32), u32>,
+    /// About how many bytes all of this holds.
+    memory: usize,
+}
+
+impl Unions {
+    /// Returns the union of several places.
+    pub(crate) fn union(&mut self, places: &[(&Arc<Trie>, u32)]) -> Arc<Trie> {
+        let key: SmallVec<[(u32, u32); 16]> =
+            places.iter().map(|(trie, node)| (trie.id(), *node)).collect();
+        if let Some(known) = self.unions.get(&key[..]) {
+            return Arc::clone(known);
+        }
+        let union = self.intern(Trie::union(places));
+        self.memory += size_of_val(&key[..]) + size_of::<usize>();
+        self.unions.insert(Box::from(&key[..]), Arc::clone(&union));
+        union
+    }
+
+    /// Returns the trie with the content of `trie`.
+    fn intern(&mut self, trie: Trie) -> Arc<Trie> {
+        let tries = self.tries.entry(trie.content_hash()).or_default();
+        if let Some(known) = tries.iter().find(|other| other.is_equal(&trie)) {
+            return Arc::clone(known);
+        }
+        self.memory += trie.memory();
+        let trie = Arc::new(trie);
+        tries.push(Arc::clone(&trie));
+        trie
+    }
+
+    /// Returns the white space closure at a place, up to `left` bytes of it.
+    pub(crate) fn gap(
+        &mut self,
+        at: &TrieRef,
+        left: u32,
+        n_blocks: usize,
+    ) -> Arc<Gap> {
+        let place = (at.trie.id(), at.node);
+        let longest =
+            *self.longest.entry(place).or_insert_with(|| gap::longest(at));
+        let left = left.min(longest);
+        let key = (place.0, place.1, left);
+        let gap = self.gaps.entry(key).or_insert_with(|| {
+            let gap = Gap::new(at, left, n_blocks);
+            self.memory += gap.memory();
+            Arc::new(gap)
+        });
+        Arc::clone(gap)
+    }
+
+    /// Returns about how many bytes of memory this holds.
+    pub(crate) fn memory(&self) -> usize {
+        self.memory
+    }
+}
