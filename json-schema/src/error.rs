@@ -41,6 +41,12 @@ pub enum ErrorKind {
         /// The value of `$schema`.
         uri: String,
     },
+    /// The meta-schema that `$schema` names needs a vocabulary that is not
+    /// known.
+    UnknownVocabulary {
+        /// The vocabulary.
+        uri: String,
+    },
     /// A reference leads nowhere.
     UnresolvedRef {
         /// The reference as written.
@@ -130,6 +136,7 @@ impl ErrorKind {
             ErrorKind::InvalidKeyword { .. } => "invalid_keyword",
             ErrorKind::UnsupportedKeyword { .. } => "unsupported_keyword",
             ErrorKind::UnknownDialect { .. } => "unknown_dialect",
+            ErrorKind::UnknownVocabulary { .. } => "unknown_vocabulary",
             ErrorKind::UnresolvedRef { .. } => "unresolved_ref",
             ErrorKind::InPlaceCycle => "in_place_cycle",
             ErrorKind::InvalidRegex { .. } => "invalid_regex",
@@ -160,6 +167,12 @@ impl fmt::Display for SchemaError {
                 "unknown dialect {uri:?} at {at}; name draft 4, 6, 7, \
                  2019-09 or 2020-12, force one with the draft option, or \
                  supply the meta-schema as a document",
+            ),
+            ErrorKind::UnknownVocabulary { uri } => write!(
+                f,
+                "the meta-schema that {at} names requires the vocabulary \
+                 {uri:?}, which is not known; list it as not required \
+                 (false) if it constrains nothing",
             ),
             ErrorKind::UnresolvedRef { reference, reason } => write!(
                 f,

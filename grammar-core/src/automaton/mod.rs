@@ -150,13 +150,19 @@ impl Frame {
 /// The words that may not come again in a frame, and the word being read.
 ///
 /// An object's frame keeps its used keys here; the frame that reads a key
-/// shares them and adds the (decoded) key so far.
+/// shares them and adds the (decoded) key so far. An array whose items must
+/// differ does the same with its items.
 #[derive(Clone, Debug, Default, Eq, PartialEq)]
 pub struct Memory {
     /// The words used up so far, in the order of their use.
     pub used: Arc<Vec<Arc<[u8]>>>,
     /// The word that is being read.
     pub partial: Vec<u8>,
+    /// The text of a container so far, where that has to be known when the
+    /// container ends. A frame below adds the text of one above it when that
+    /// ends, also if the outcome is not guarded; so between these moments,
+    /// nothing but the end of a frame may depend on it.
+    pub text: Vec<u8>,
 }
 
 /// What registers say of a frame that its row calls viable.
@@ -166,6 +172,9 @@ pub enum Watch {
     Clear,
     /// Something that can follow may be refused: look again after each byte.
     Watching,
+    /// Only the end of this frame may be refused, by a guarded outcome. What
+    /// the frame reads on the way changes nothing about that.
+    AtEnd,
     /// Nothing but refused words could follow: the frame is dead.
     Dead,
 }

@@ -5,8 +5,8 @@
 //! and in `oneOf`, with masks that never lead into a dead end. Each is built
 //! when it is first asked for, once in a process.
 //!
-//! A format is enforced in the drafts that have it; before, it is as unknown
-//! as any other name.
+//! A known format is enforced in every draft, also in those before the one
+//! that brought it: whoever writes `date` means a date.
 //!
 //! # Where exactness ends
 //!

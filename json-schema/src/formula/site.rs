@@ -120,7 +120,8 @@ impl Formulas {
         Ok(site)
     }
 
-    fn make_object_site(
+    /// The table of a typed object formula, with names in the given order.
+    pub fn make_object_site(
         &mut self,
         formula: FormulaId,
         order: &[NameId],

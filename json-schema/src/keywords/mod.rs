@@ -50,11 +50,7 @@ use Draft::{
     Draft4 as D4, Draft6 as D6, Draft7 as D7, Draft201909 as D19,
     Draft202012 as D20,
 };
-use Support::{Annotation, Enforced, EnforcedIfKnown, NotYet, With};
-
-/// What works where items must differ.
-const NO_UNIQUE: &str =
-    "leave it out and compare the items of the finished document";
+use Support::{Annotation, Enforced, EnforcedIfKnown, With};
 
 const fn row(
     name: &'static str,
@@ -107,7 +103,7 @@ pub static KEYWORDS: &[KeywordInfo] = &[
     row("additionalItems", D4, Some(D19), Enforced),
     row("minItems", D4, None, Enforced),
     row("maxItems", D4, None, Enforced),
-    row("uniqueItems", D4, None, NotYet(NO_UNIQUE)),
+    row("uniqueItems", D4, None, Enforced),
     row("contains", D6, None, Enforced),
     row("minContains", D19, None, With("contains")),
     row("maxContains", D19, None, With("contains")),

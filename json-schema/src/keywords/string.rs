@@ -48,13 +48,12 @@ pub(super) fn format<'a>(
         return Err(reader.invalid("format", "a string"));
     };
     let options = reader.builder.options;
-    let draft = reader.draft();
-    let known = options.known_formats.iter().any(|known| known == name)
-        && format::since(name).is_none_or(|since| since <= draft);
-    match options.format {
+    let known = options.known_formats.contains(&name.as_str());
+    let policy = reader.dialect.vocabularies.format.unwrap_or(options.format);
+    match policy {
         FormatPolicy::Annotate => {}
         FormatPolicy::AssertKnown | FormatPolicy::AssertAll if known => {
-            let name = format::name_in(name, draft);
+            let name = format::name_in(name, reader.draft());
             let format = reader.builder.pool.format(name);
             reader.push("format", Keyword::Format(format));
         }

@@ -5,7 +5,10 @@
 
 use std::{
     ops::{Deref, DerefMut},
-    sync::{Mutex, MutexGuard, PoisonError},
+    sync::{
+        Mutex, MutexGuard, PoisonError,
+        atomic::{AtomicU64, Ordering},
+    },
 };
 
 use maskwright_grammar_core::{
@@ -19,7 +22,9 @@ use crate::{
     format,
     formula::{Form, FormulaId, Formulas},
     parse::JsonType,
-    viability::{COMPILE_BUDGET, STATE_BUDGET, Verdict, Viability},
+    viability::{
+        COMPILE_BUDGET, Cardinality, STATE_BUDGET, Verdict, Viability,
+    },
 };
 
 /// A formula about a value of any type.
@@ -31,6 +36,8 @@ pub(crate) type Typed = FormulaId;
 #[derive(Debug)]
 pub(crate) struct Algebra {
     inner: Mutex<Inner>,
+    /// How often something was taken to be possible that was not decided.
+    n_assumed: AtomicU64,
 }
 
 /// What one lock guards: viability grows with the formulas it speaks of.
@@ -90,7 +97,26 @@ impl Algebra {
             Viability::new(COMPILE_BUDGET).with_formats(format::language);
         viability.check_root(&mut formulas)?;
         viability.set_budget(STATE_BUDGET);
-        Ok(Algebra { inner: Mutex::new(Inner { formulas, viability }) })
+        let inner = Mutex::new(Inner { formulas, viability });
+        Ok(Algebra { inner, n_assumed: AtomicU64::new(0) })
+    }
+
+    /// How often something was taken to be possible that was not decided:
+    /// what was derived meanwhile is exact if this stays the same.
+    pub(crate) fn n_assumed(&self) -> u64 {
+        self.n_assumed.load(Ordering::Relaxed)
+    }
+
+    /// Notes that something is taken to be possible without knowing.
+    pub(crate) fn assume(&self) {
+        self.n_assumed.fetch_add(1, Ordering::Relaxed);
+    }
+
+    fn read(&self, verdict: Verdict) -> bool {
+        if verdict == Verdict::Unknown {
+            self.assume();
+        }
+        verdict.may_hold()
     }
 
     pub(crate) fn lock(&self) -> MutexGuard<'_, Inner> {
@@ -113,8 +139,25 @@ impl Algebra {
         })
     }
 
-    /// Whether some value of one type may satisfy a typed formula; of a
-    /// container that is being read, whether what is left may.
+    /// Whether a container of which something was read may be finished so
+    /// that a formula holds.
+    pub(crate) fn may_end(
+        &self,
+        formula: Typed,
+        container: JsonType,
+    ) -> Result<bool, AutomatonError> {
+        if container != JsonType::Array
+            || formula.is_true()
+            || formula.is_false()
+        {
+            return self.may_hold(formula, container);
+        }
+        let inner = &mut *self.lock();
+        let verdict = inner.viability.array_rest(&mut inner.formulas, formula);
+        verdict.map(|verdict| self.read(verdict)).map_err(|error| late(&error))
+    }
+
+    /// Whether some value of one type may satisfy a typed formula.
     pub(crate) fn may_hold(
         &self,
         formula: Typed,
@@ -126,7 +169,7 @@ impl Algebra {
         let inner = &mut *self.lock();
         let verdict =
             inner.viability.typed(&mut inner.formulas, formula, json_type);
-        verdict.map(Verdict::may_hold).map_err(|error| late(&error))
+        verdict.map(|verdict| self.read(verdict)).map_err(|error| late(&error))
     }
 
     /// Whether some value may satisfy a formula.
@@ -139,7 +182,18 @@ impl Algebra {
         }
         let inner = &mut *self.lock();
         let verdict = inner.viability.value(&mut inner.formulas, value);
-        verdict.map(Verdict::may_hold).map_err(|error| late(&error))
+        verdict.map(|verdict| self.read(verdict)).map_err(|error| late(&error))
+    }
+
+    /// How many values satisfy a formula, up to `cap`.
+    pub(crate) fn count(
+        &self,
+        value: Value,
+        cap: u64,
+    ) -> Result<Cardinality, AutomatonError> {
+        let inner = &mut *self.lock();
+        let count = inner.viability.count(&mut inner.formulas, value, cap);
+        count.map_err(|error| late(&error))
     }
 
     /// What is asked of a string, if it is only its length.

@@ -10,6 +10,7 @@ use smallvec::SmallVec;
 use super::{
     Machine,
     algebra::{Algebra, Typed, Value},
+    distinct::Ends,
     keys::{KeyClass, Viable, set_bit},
     objects::{Object, ObjectSite, Seen},
     values::QuestionId,
@@ -74,6 +75,18 @@ struct Derived {
     goals: Vec<Value>,
     /// The residuals with leaves about those goals.
     rest: Residuals,
+}
+
+/// The next item of an array.
+pub(crate) struct GeneralItem {
+    /// What it is asked; none if there may be none.
+    pub(crate) question: Option<QuestionId>,
+    /// Which items the array can go on with, if they have to be compared.
+    pub(crate) ends: Option<Ends>,
+    /// The verdicts with which the array may end before it.
+    pub(crate) close: Option<u32>,
+    /// What is left of the array after it.
+    pub(crate) rest: Residuals,
 }
 
 impl Machine {
@@ -144,7 +157,7 @@ impl Machine {
     ) -> Result<(Option<QuestionId>, Residuals), AutomatonError> {
         let passed = site.passed(object, class);
         let key = site.key(class);
-        let pending = object
+        let pending: Residuals = object
             .rest
             .iter()
             .map(|&formula| {
@@ -152,24 +165,48 @@ impl Machine {
                 self.algebra.derive_member(formula, &key)
             })
             .collect();
-        self.ask(self.algebra.split(pending, JsonType::Object)?)
+        let need = self.algebra.need_of(pending[0], JsonType::Object)?;
+        self.ask(self.algebra.split(pending, need)?)
     }
 
     /// What the next item is asked, whether the array may end before it, and
-    /// what is left of the array after it.
+    /// what is left of the array after it. Where items are compared,
+    /// `compares` says whether there is one to equal.
     pub(crate) fn general_item(
         &self,
         rest: &[Typed],
-    ) -> Result<(Option<QuestionId>, Option<u32>, Residuals), AutomatonError>
-    {
+        compares: Option<bool>,
+    ) -> Result<GeneralItem, AutomatonError> {
         let close = self.verdicts_at_end(rest)?;
-        let pending = rest
+        let array = JsonType::Array;
+        let pending: Residuals = rest
             .iter()
             .map(|&formula| self.algebra.derive_item(formula))
             .collect();
-        let derived = self.algebra.split(pending, JsonType::Array)?;
+        let compares =
+            compares.filter(|_| self.algebra.any_compares(&pending));
+        let need = self.algebra.need_of(pending[0], array)?;
+        let (need, ends) = match compares {
+            None => (need, None),
+            Some(false) => (need, Some(Ends::First)),
+            Some(true) => {
+                let mut again = pending.clone();
+                self.algebra.repeat(&mut again);
+                let other = self.algebra.need_of(again[0], array)?;
+                let new = self.algebra.satisfiable(need)?;
+                if !self.algebra.satisfiable(other)? {
+                    (need, Some(Ends::New))
+                } else if new {
+                    let either = self.algebra.lock().or([need, other]);
+                    (either, Some(Ends::Any))
+                } else {
+                    (other, Some(Ends::Repeated))
+                }
+            }
+        };
+        let derived = self.algebra.split(pending, need)?;
         let (question, rest) = self.ask(derived)?;
-        Ok((question, close, rest))
+        Ok(GeneralItem { question, ends, close, rest })
     }
 
     fn ask(
@@ -260,25 +297,25 @@ impl Algebra {
         // Too many ways: the child is free, which costs no more than dead
         // ends (the container still ends only where its need is met).
         let Some(terms) = terms else {
+            self.assume();
             return Ok(FormulaId::TRUE);
         };
         let mut ways: SmallVec<[Value; 4]> = SmallVec::new();
         for term in terms {
-            if self.may_hold(term.rest, container)? {
+            if self.may_end(term.rest, container)? {
                 ways.push(self.lock().and(term.goals));
             }
         }
         Ok(self.lock().or(ways))
     }
 
-    /// Splits pending formulas (the need first) into what the child is asked
-    /// and what is left; none if no child will do.
+    /// Splits pending formulas (the need first) into what the child is asked,
+    /// which is `need`, and what is left; none if no child will do.
     fn split(
         &self,
         pending: Residuals,
-        container: JsonType,
+        need: Value,
     ) -> Result<Option<Derived>, AutomatonError> {
-        let need = self.need_of(pending[0], container)?;
         if !self.satisfiable(need)? {
             return Ok(None);
         }
@@ -319,6 +356,20 @@ impl Algebra {
         for formula in rest {
             *formula = formulas.substitute(*formula, &truth);
         }
+    }
+
+    /// Notes that two items are equal.
+    pub(crate) fn repeat(&self, rest: &mut [Typed]) {
+        let mut formulas = self.lock();
+        for formula in rest {
+            *formula = formulas.with_repetition(*formula);
+        }
+    }
+
+    /// Whether any formula asks whether items are equal.
+    pub(crate) fn any_compares(&self, rest: &[Typed]) -> bool {
+        let formulas = self.lock();
+        rest.iter().any(|&formula| formulas.compares_items(formula))
     }
 
     /// The formula where members with these names do not come any more.

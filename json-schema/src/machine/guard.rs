@@ -2,7 +2,9 @@
 //!
 //! A key that the schema names is ruled out by the object's state. Any other
 //! key is remembered, decoded, in the registers of the object's frame; the
-//! frame that reads a key shares that memory and adds the key so far.
+//! frame that reads a key shares that memory and adds the key so far. Items
+//! of arrays that must differ are remembered likewise ([`super::distinct`]);
+//! those that are no strings never equal one.
 
 use std::sync::Arc;
 
@@ -10,11 +12,13 @@ use maskwright_grammar_core::automaton::{
     Frame, Memory, Outcome, StateId, Watch,
 };
 
+use super::canonical::is_string;
+
 /// Creates the frame that reads a key of the object in `caller`.
 pub(crate) fn enter_key(caller: &Frame, callee: StateId) -> Frame {
     let used = caller.memory.as_ref().map(|memory| Arc::clone(&memory.used));
     let memory =
-        Memory { used: used.unwrap_or_default(), partial: Vec::new() };
+        Memory { used: used.unwrap_or_default(), ..Memory::default() };
     Frame { state: callee, counts: [0; 2], memory: Some(Arc::new(memory)) }
 }
 
@@ -69,7 +73,7 @@ pub(crate) fn watched_bytes(frame: &Frame) -> [u64; 4] {
     }
     add(b'"');
     add(b'\\');
-    for used in memory.used.iter() {
+    for used in memory.used.iter().filter(|used| is_string(used)) {
         if used.starts_with(&word)
             && let Some(&next) = used.get(word.len())
         {
@@ -81,20 +85,31 @@ pub(crate) fn watched_bytes(frame: &Frame) -> [u64; 4] {
 
 /// Counts the used keys that begin with the key that `frame` reads.
 pub(crate) fn candidates(frame: &Frame) -> usize {
-    let Some(memory) = &frame.memory else { return 0 };
-    if memory.used.is_empty() {
-        return 0;
-    }
-    let (word, complete) = decode(&memory.partial);
-    let begins = |used: &&Arc<[u8]>| {
-        used.starts_with(&word) && (complete || used.len() > word.len())
-    };
-    memory.used.iter().filter(begins).count()
+    completions(frame).count()
+}
+
+/// The used keys that begin with the key that `frame` reads, without what
+/// was read. Of a key within a character, the whole characters count.
+pub(crate) fn completions(frame: &Frame) -> impl Iterator<Item = &[u8]> {
+    let memory = frame.memory.as_deref();
+    let memory = memory.filter(|memory| !memory.used.is_empty());
+    let (word, complete) =
+        memory.map(|memory| decode(&memory.partial)).unwrap_or_default();
+    let used = memory.into_iter().flat_map(|memory| memory.used.iter());
+    used.filter(|used| is_string(used)).filter_map(move |used| {
+        let rest = used.strip_prefix(&*word)?;
+        (complete || !rest.is_empty()).then_some(rest)
+    })
+}
+
+/// Whether the key that `frame` reads, ended here, is a used one.
+pub(crate) fn is_used(frame: &Frame) -> bool {
+    completions(frame).any(<[u8]>::is_empty)
 }
 
 /// Decodes the content of a JSON string that may end anywhere: the code
 /// points that are whole, as UTF-8, and whether nothing was left over.
-fn decode(raw: &[u8]) -> (Vec<u8>, bool) {
+pub(super) fn decode(raw: &[u8]) -> (Vec<u8>, bool) {
     let mut word = Vec::with_capacity(raw.len());
     let mut rest = raw;
     while let Some((&first, after)) = rest.split_first() {

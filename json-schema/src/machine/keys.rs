@@ -12,7 +12,7 @@ use maskwright_grammar_core::{
         Automaton, AutomatonError, Frame, Hint, Outcome, Row, RowBuilder,
         StateId, Step, Watch,
     },
-    regular::{Language, Regex, WordCount},
+    regular::{Language, Regex},
 };
 use smallvec::SmallVec;
 
@@ -20,6 +20,7 @@ use super::{
     Machine, StateKey,
     algebra::language,
     classes::KeyClasses,
+    distinct::watch_language,
     guard,
     names::NameRange,
     objects::ObjectSite,
@@ -402,26 +403,27 @@ impl Machine {
         viable: u32,
         spelling: Spelling<u32>,
     ) -> Watch {
-        let used = guard::candidates(frame);
-        let Spelling::Between(tuple) = spelling else {
-            return guard::watch_key(frame);
-        };
-        if used == 0 {
-            return Watch::Clear;
+        let watch = guard::watch_key(frame);
+        if watch == Watch::Clear {
+            return watch;
         }
         // Of a class without end, some key was never used.
-        if let TupleOf::Patterns { .. } = self.parts.tuples.get(tuple).of {
-            return Watch::Watching;
+        let patterns = spelling.from().is_some_and(|tuple| {
+            let of = self.parts.tuples.get(tuple).of;
+            matches!(of, TupleOf::Patterns { .. })
+        });
+        if patterns {
+            return watch;
         }
-        let Ok([need, ..]) = self.key_languages(site, viable) else {
-            return Watch::Watching;
+        let Spelling::Between(tuple) = spelling else {
+            return self.watch_within(frame);
         };
-        let state = self.parts.tuples.get(tuple).states[0];
-        let used = used as u64;
-        let words = state.map(|state| need.count_words(state, used + 1));
-        match words {
-            Some(WordCount::Exactly(n)) if n <= used => Watch::Dead,
-            _ => Watch::Watching,
+        let Ok([need, ..]) = self.key_languages(site, viable) else {
+            return watch;
+        };
+        match self.parts.tuples.get(tuple).states[0] {
+            Some(state) => watch_language(frame, need, state),
+            None => watch,
         }
     }
 

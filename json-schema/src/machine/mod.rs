@@ -7,7 +7,10 @@
 
 mod algebra;
 mod arrays;
+mod canonical;
 mod classes;
+mod distinct;
+mod exact;
 mod general;
 mod guard;
 mod intern;
@@ -36,6 +39,7 @@ pub use self::policy::{Escapes, Numbers, Order, TextPolicy, Whitespace};
 use self::{
     algebra::Algebra,
     arrays::{Array, ArrayInfo, ArraySite},
+    distinct::{NumberLeft, Recorded},
     intern::Interner,
     keys::{KeyClass, Viable},
     lists::StringList,
@@ -90,6 +94,8 @@ enum StateKey {
     Gap { core: StateId, left: u32 },
     /// One space, and then a place.
     Space(StateId),
+    /// Another state, whose frame keeps what it reads.
+    Recorded(Recorded),
 }
 
 /// The places in a container, and in a member.
@@ -136,6 +142,7 @@ struct Parts {
     lists: Interner<algebra::Typed, Option<StringList>>,
     strings: Sites<StringSpec>,
     numbers: Sites<crate::number::NumberSpec>,
+    numbers_left: Interner<NumberLeft, crate::number::NumberSpec>,
 }
 
 /// What is derived from the typed formulas of a question (need first).
@@ -157,6 +164,7 @@ impl Parts {
             lists: Interner::new(MAX_PARTS),
             strings: Interner::new(MAX_PARTS),
             numbers: Interner::new(MAX_PARTS),
+            numbers_left: Interner::new(MAX_PARTS),
         };
         // Number 0 is "no verdict", which is what the prelude returns.
         parts.outcomes.intern(0).expect("an empty table has room");
@@ -278,6 +286,9 @@ impl Machine {
                     row.registers();
                 }
             }
+            StateKey::Recorded(state) => {
+                self.build_recorded(state, &mut row)?;
+            }
         }
         Ok(row.build())
     }
@@ -341,6 +352,9 @@ impl Machine {
         row: &mut RowBuilder,
     ) -> Result<(), AutomatonError> {
         let info = self.array_info(array)?;
+        if self.compares(array)? {
+            row.registers();
+        }
         if place != Place::Before
             && let Some(outcome) = info.close
         {
@@ -356,7 +370,10 @@ impl Machine {
         }
         let mut wait =
             |known| self.table.intern(StateKey::WaitItem { array, known });
-        self.calls(question, &mut wait, row)
+        match info.ends {
+            None => self.calls(question, &mut wait, row),
+            Some(ends) => self.item_calls(question, ends, &mut wait, row),
+        }
     }
 
     fn build_window(
@@ -405,7 +422,8 @@ impl Machine {
     /// The verdicts of a callee: those that its type decided, or those that
     /// it returned.
     fn verdicts(&self, known: Option<u32>, outcome: Outcome) -> u64 {
-        *self.parts.outcomes.get(known.unwrap_or(outcome.0))
+        let returned = outcome.0 & !Outcome::GUARDED_BIT;
+        *self.parts.outcomes.get(known.unwrap_or(returned))
     }
 }
 
@@ -444,9 +462,14 @@ impl Automaton for Machine {
             }
             StateKey::WaitItem { array, known } => {
                 let verdicts = self.verdicts(known, outcome);
-                self.array_after(array, verdicts)?.map(|array| {
-                    StateKey::Array { array, place: Place::After }
-                })
+                let arrays = self.arrays_after(array, verdicts)?;
+                let after = |array| {
+                    self.gap(StateKey::Array { array, place: Place::After })
+                };
+                return arrays.into_iter().map(after).collect();
+            }
+            StateKey::Recorded(state) => {
+                return self.resume_recorded(state, outcome);
             }
             _ => return Ok(Resumed::from([resume])),
         };
@@ -470,6 +493,9 @@ impl Automaton for Machine {
                 counts: [bounds.least, bounds.most],
                 ..Frame::new(callee)
             },
+            StateKey::Recorded(state) => {
+                self.enter_recorded(caller, callee, state)
+            }
             _ => Frame::new(callee),
         }
     }
@@ -480,7 +506,9 @@ impl Automaton for Machine {
         }
         !matches!(
             self.table.key(callee),
-            StateKey::Name { .. } | StateKey::Pattern { .. }
+            StateKey::Name { .. }
+                | StateKey::Pattern { .. }
+                | StateKey::Recorded(_)
         )
     }
 
@@ -493,10 +521,14 @@ impl Automaton for Machine {
         if frame.state.is_shared() {
             return self.prelude.advance(frame, byte, to);
         }
-        if let StateKey::Name { .. } | StateKey::Pattern { .. } =
-            self.table.key(frame.state)
-        {
-            guard::advance_key(frame, byte);
+        match *self.table.key(frame.state) {
+            StateKey::Name { .. } | StateKey::Pattern { .. } => {
+                guard::advance_key(frame, byte);
+            }
+            StateKey::Recorded(state) => {
+                return self.advance_recorded(frame, state, byte, to);
+            }
+            _ => {}
         }
         frame.state = to;
         if !to.is_shared()
@@ -516,6 +548,11 @@ impl Automaton for Machine {
                 self.prelude.string(at)?
             };
         }
+        if !to.is_shared()
+            && let StateKey::WaitItem { .. } = self.table.key(to)
+        {
+            Machine::begin_item(frame, byte);
+        }
         Ok(())
     }
 
@@ -526,7 +563,15 @@ impl Automaton for Machine {
         outcome: Outcome,
         to: StateId,
     ) -> Result<Option<Frame>, AutomatonError> {
-        Ok(guard::leave(caller, callee, outcome, to))
+        Ok(match *self.table.key(caller.state) {
+            StateKey::WaitItem { .. } if outcome.is_guarded() => {
+                self.leave_item(caller, callee, to)
+            }
+            StateKey::Recorded(state) => {
+                self.leave_recorded(caller, state, callee, outcome, to)
+            }
+            _ => guard::leave(caller, callee, outcome, to),
+        })
     }
 
     fn watch(&self, frame: &Frame) -> Watch {
@@ -538,6 +583,7 @@ impl Automaton for Machine {
             StateKey::Pattern { site, viable, spelling } => {
                 self.watch_pattern(frame, site, viable, spelling)
             }
+            StateKey::Recorded(state) => self.watch_recorded(frame, state),
             _ => Watch::Clear,
         }
     }
@@ -547,16 +593,11 @@ impl Automaton for Machine {
             return self.prelude.watched_bytes(frame);
         }
         match *self.table.key(frame.state) {
-            StateKey::Name { .. } => guard::watched_bytes(frame),
-            StateKey::Pattern { site, .. } => {
-                // Where patterns tell alone, a key dies of use only where it
-                // is a used one.
-                let site = self.object_site(site);
-                if site.is_ok_and(|site| site.key_classes.is_some()) {
-                    guard::watched_bytes(frame)
-                } else {
-                    [u64::MAX; 4]
-                }
+            StateKey::Name { .. } | StateKey::Pattern { .. } => {
+                guard::watched_bytes(frame)
+            }
+            StateKey::Recorded(state) => {
+                Machine::watched_bytes_recorded(frame, state)
             }
             _ => [u64::MAX; 4],
         }
@@ -566,10 +607,15 @@ impl Automaton for Machine {
         if state.is_shared() {
             return self.prelude.may_watch(state);
         }
-        matches!(
-            self.table.key(state),
-            StateKey::Name { .. } | StateKey::Pattern { .. }
-        )
+        match self.table.key(state) {
+            StateKey::Name { .. } | StateKey::Pattern { .. } => true,
+            StateKey::Recorded(state) => state.is_item(),
+            _ => false,
+        }
+    }
+
+    fn exact(&self, state: StateId) -> bool {
+        self.is_exact(state).unwrap_or(false)
     }
 
     fn describe(&self, state: StateId) -> String {
@@ -619,6 +665,7 @@ impl Automaton for Machine {
             StateKey::Gap { core, .. } | StateKey::Space(core) => {
                 self.describe(*core)
             }
+            StateKey::Recorded(state) => self.describe(state.inner),
         }
     }
 }

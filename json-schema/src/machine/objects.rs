@@ -106,6 +106,8 @@ pub(crate) struct ObjectInfo {
     pub(crate) viable: Option<u32>,
     /// The verdicts with which the object may end now.
     pub(crate) close: Option<u32>,
+    /// Whether this was decided, and nothing assumed.
+    pub(crate) exact: bool,
 }
 
 /// An object and the key whose value comes now.
@@ -120,6 +122,8 @@ pub(crate) struct Pending {
 pub(crate) struct PendingInfo {
     /// What the value is asked.
     pub(crate) question: QuestionId,
+    /// Whether it was decided, and nothing assumed.
+    pub(crate) exact: bool,
     /// The object after the value, but for the verdicts.
     after: Object,
 }
@@ -167,6 +171,7 @@ impl Machine {
         object: u32,
     ) -> Result<&ObjectInfo, AutomatonError> {
         self.parts.objects.derived(object, |object| {
+            let n_assumed = self.algebra.n_assumed();
             let site = self.object_site(object.site)?;
             let (viable, close) = match &site.kind {
                 SiteKind::Flat(flat) => (
@@ -178,7 +183,8 @@ impl Machine {
             let viable = (!viable.is_empty())
                 .then(|| self.parts.viables.intern(viable))
                 .transpose()?;
-            Ok(ObjectInfo { viable, close })
+            let exact = n_assumed == self.algebra.n_assumed();
+            Ok(ObjectInfo { viable, close, exact })
         })
     }
 
@@ -189,6 +195,7 @@ impl Machine {
     ) -> Result<&PendingInfo, AutomatonError> {
         self.parts.pendings.derived(pending, |&Pending { object, key }| {
             let object = self.parts.objects.get(object);
+            let n_assumed = self.algebra.n_assumed();
             let site = self.object_site(object.site)?;
             let mut after = site.after(object, key);
             let question = match &site.kind {
@@ -205,7 +212,8 @@ impl Machine {
                     message: "a key was read that may not come".to_owned(),
                 });
             };
-            Ok(PendingInfo { question, after })
+            let exact = n_assumed == self.algebra.n_assumed();
+            Ok(PendingInfo { question, exact, after })
         })
     }
 

@@ -214,6 +214,11 @@ impl Prelude {
             .collect()
     }
 
+    /// Whether a state is inside an integer.
+    pub(crate) fn is_integer(&self, state: StateId) -> bool {
+        matches!(self.table.key(state), StateKey::Integer(_))
+    }
+
     /// A place before which white space may stand.
     fn gap(&self, place: Place) -> Result<StateId, AutomatonError> {
         let core = self.table.intern(StateKey::Place(place))?;

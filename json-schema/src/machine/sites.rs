@@ -27,6 +27,8 @@ use crate::{
 
 /// How many conditions may tell keys without a declared name apart.
 const MAX_TESTS: usize = 10;
+/// Up to how many values of items are counted.
+const MAX_COUNTED: u64 = 4_096;
 /// Up to how many keys a finite set of undeclared keys becomes declared.
 const MAX_WORDS: usize = 64;
 
@@ -294,21 +296,52 @@ impl Machine {
             .array_site(question.need)
             .map_err(|error| late(&error))?;
         let goals = self.open_goals(question, JsonType::Array)?;
-        if table.is_flat() && goals.is_empty() && !table.unique {
+        if table.is_flat() && goals.is_empty() {
             let prefix = table
                 .prefix
                 .iter()
                 .map(|&goal| self.question_if(goal))
                 .collect::<Result<_, _>>()?;
+            let (most, lasting) = self.most_items(&table)?;
             return Ok(ArraySite::Flat(FlatArray {
                 prefix,
                 tail: self.question_if(table.tail)?,
                 least: table.min,
-                most: table.max,
+                most,
+                unique: table.unique,
+                lasting,
             }));
         }
-        let formulas = std::iter::once(table.formula).chain(goals);
-        Ok(ArraySite::General(formulas.collect()))
+        let formulas: Box<[Typed]> =
+            std::iter::once(table.formula).chain(goals).collect();
+        let compares = self.algebra.any_compares(&formulas);
+        Ok(ArraySite::General { formulas, compares })
+    }
+
+    /// How many items an array may have: where all must differ and are asked
+    /// the same, no more than there are values. And whether that makes sure
+    /// that each item which may come has a value left.
+    fn most_items(
+        &self,
+        table: &formula::ArraySite,
+    ) -> Result<(Option<u64>, bool), AutomatonError> {
+        if !table.unique {
+            return Ok((table.max, true));
+        }
+        let tail = self.algebra.count(table.tail, MAX_COUNTED)?;
+        let many = tail.at_least >= MAX_COUNTED;
+        if table.prefix.is_empty() {
+            let most = tail.exact.then_some(tail.at_least);
+            let most = most.into_iter().chain(table.max).min();
+            return Ok((most, tail.exact || many));
+        }
+        // Every item needs a value for itself and one for each before it.
+        let mut lasting = many || tail.exact && tail.at_least == 0;
+        for (before, &goal) in (0..).zip(&table.prefix) {
+            let count = self.algebra.count(goal, before + 1)?;
+            lasting &= count.at_least > before;
+        }
+        Ok((table.max, lasting))
     }
 }
 

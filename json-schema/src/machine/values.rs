@@ -26,15 +26,20 @@ pub(crate) struct Question {
 pub(crate) struct QuestionId(pub(crate) u32);
 
 /// Where the first bytes of a value lead.
-pub(crate) type Answers = Box<[Answer]>;
+#[derive(Debug)]
+pub(crate) struct Answers {
+    list: Box<[Answer]>,
+    /// Whether they were decided, and nothing assumed.
+    exact: bool,
+}
 
 /// One first byte of a value.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Answer {
-    byte: u8,
-    callee: StateId,
+    pub(crate) byte: u8,
+    pub(crate) callee: StateId,
     /// The verdicts (by number), where the type decides all of them.
-    known: Option<u32>,
+    pub(crate) known: Option<u32>,
 }
 
 /// A question about a value whose type is known.
@@ -63,15 +68,35 @@ impl Machine {
         wait: &mut dyn FnMut(Option<u32>) -> Result<StateId, AutomatonError>,
         row: &mut RowBuilder,
     ) -> Result<(), AutomatonError> {
-        let answers = self
-            .parts
-            .questions
-            .derived(question.0, |asked| self.answers(question, asked))?;
-        for &Answer { byte, callee, known } in answers {
+        for &Answer { byte, callee, known } in self.answers_of(question)? {
             let resume = wait(known)?;
             row.byte(byte, Step::Call { resume, callee });
         }
         Ok(())
+    }
+
+    /// Where the first bytes of the value that `question` asks lead.
+    pub(crate) fn answers_of(
+        &self,
+        question: QuestionId,
+    ) -> Result<&[Answer], AutomatonError> {
+        Ok(&self.derived_answers(question)?.list)
+    }
+
+    /// Whether it was decided what values a question allows.
+    pub(crate) fn is_answered(
+        &self,
+        question: QuestionId,
+    ) -> Result<bool, AutomatonError> {
+        Ok(self.derived_answers(question)?.exact)
+    }
+
+    fn derived_answers(
+        &self,
+        question: QuestionId,
+    ) -> Result<&Answers, AutomatonError> {
+        let questions = &self.parts.questions;
+        questions.derived(question.0, |asked| self.answers(question, asked))
     }
 
     /// Asks a value that it satisfy `need`, and wants to know of `goals`.
@@ -106,6 +131,7 @@ impl Machine {
         question: &Question,
     ) -> Result<Answers, AutomatonError> {
         let mut answers = Vec::new();
+        let n_assumed = self.algebra.n_assumed();
         for json_type in JsonType::ALL {
             let (typed, known) = match self.of_type(question, json_type)? {
                 OfType::Never => continue,
@@ -132,7 +158,8 @@ impl Machine {
                 JsonType::Object => add(b'{', self.object_callee(id, &typed)?),
             }
         }
-        Ok(answers.into())
+        let exact = n_assumed == self.algebra.n_assumed();
+        Ok(Answers { list: answers.into(), exact })
     }
 
     fn of_type(

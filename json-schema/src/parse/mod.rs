@@ -9,6 +9,7 @@
 
 pub(crate) mod builder;
 mod json;
+mod meta;
 mod pattern;
 mod pool;
 pub(crate) mod resources;
@@ -85,12 +86,13 @@ pub struct Options {
     /// The draft where `$schema` is absent or unknown. Without one, 2020-12
     /// is used and the spellings of older drafts are understood too.
     pub draft: Option<Draft>,
-    /// Documents that references may lead to, by address.
+    /// Documents that references may lead to, by address. Those of the
+    /// meta-schemas of all drafts are known without.
     pub documents: BTreeMap<String, Value>,
     /// What `format` means.
     pub format: FormatPolicy,
-    /// The formats that are enforced, each since the draft that brought
-    /// it. A name without a [`format::language`] allows every string.
+    /// The formats that are enforced, in every draft. A name without a
+    /// [`format::language`] allows every string.
     pub known_formats: &'static [&'static str],
     /// How large the schema may be.
     pub limits: Limits,

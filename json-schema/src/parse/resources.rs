@@ -5,6 +5,8 @@ use std::collections::BTreeMap;
 use maskwright_grammar_core::util::FxHashMap;
 use serde_json::{Map, Value};
 
+use super::FormatPolicy;
+use super::meta::meta_schema;
 use super::schema::ResourceId;
 use crate::draft::Draft;
 use crate::error::{ErrorKind, SchemaError};
@@ -12,12 +14,17 @@ use crate::keywords::{Shape, shape};
 use crate::location::{Location, LocationId, Locations, Token, unescape};
 use crate::reference::{percent_decode, resolve, split_fragment};
 
+/// How many custom meta-schemas may follow each other.
+const MAX_META_SCHEMAS: usize = 16;
+
 /// Which vocabularies of a dialect constrain anything.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(crate) struct Vocabularies {
     pub(crate) applicator: bool,
     pub(crate) unevaluated: bool,
     pub(crate) validation: bool,
+    /// What `format` means where the dialect says so, whatever the policy.
+    pub(crate) format: Option<FormatPolicy>,
 }
 
 /// A draft, with what a custom meta-schema or the absence of `$schema`
@@ -36,6 +43,7 @@ impl Dialect {
             applicator: true,
             unevaluated: true,
             validation: true,
+            format: None,
         };
         Dialect { draft, vocabularies, compatible: false }
     }
@@ -204,17 +212,51 @@ impl<'a> Resources<'a> {
         if let Some(draft) = Draft::from_uri(uri) {
             return Ok(Dialect::of(draft));
         }
-        let bare = uri.strip_suffix('#').unwrap_or(uri);
-        let meta = self.documents.get(bare).and_then(Value::as_object);
-        if let Some(dialect) = meta.and_then(custom_dialect) {
-            return Ok(dialect);
+        let fail = |kind| {
+            let place = self.locations.get(location).child("$schema");
+            Err(SchemaError::new(kind, place))
+        };
+        match self.custom_dialect(uri) {
+            Some(Ok(dialect)) => Ok(dialect),
+            None if self.forced => Ok(default),
+            None => fail(ErrorKind::UnknownDialect { uri: uri.to_owned() }),
+            Some(Err(uri)) => fail(ErrorKind::UnknownVocabulary { uri }),
         }
-        if self.forced {
-            return Ok(default);
+    }
+
+    /// Reads `$vocabulary` of a custom meta-schema; none if it was not
+    /// supplied or follows no draft. The error is a vocabulary that has to
+    /// be understood and is not.
+    fn custom_dialect(&self, uri: &str) -> Option<Result<Dialect, String>> {
+        let meta = self.document(uri)?.as_object()?;
+        // A custom meta-schema may follow another one.
+        let mut outer = meta;
+        let mut draft = None;
+        for _ in 0..MAX_META_SCHEMAS {
+            let uri = text(outer, "$schema")?;
+            draft = Draft::from_uri(uri);
+            if draft.is_some() {
+                break;
+            }
+            outer = self.document(uri)?.as_object()?;
         }
-        let place = self.locations.get(location).child("$schema");
-        let uri = uri.to_owned();
-        Err(SchemaError::new(ErrorKind::UnknownDialect { uri }, place))
+        let mut dialect = Dialect::of(draft?);
+        if let Some(Value::Object(listed)) = meta.get("$vocabulary") {
+            match vocabularies(dialect.draft, listed) {
+                Ok(vocabularies) => dialect.vocabularies = vocabularies,
+                Err(uri) => return Some(Err(uri)),
+            }
+        }
+        Some(Ok(dialect))
+    }
+
+    /// A document that was supplied, or a bundled meta-schema.
+    fn document(&self, address: &str) -> Option<&'a Value> {
+        let bare = address.strip_suffix('#').unwrap_or(address);
+        let supplied = self.documents.get(bare);
+        supplied
+            .or_else(|| self.documents.get(&format!("{bare}#")))
+            .or_else(|| meta_schema(bare))
     }
 
     /// Finds the resources and anchors below (and at) one schema.
@@ -363,18 +405,18 @@ impl<'a> Resources<'a> {
         if let Some(&id) = self.by_address.get(address) {
             return Ok(Some(id));
         }
-        let documents = self.documents;
-        let spelled = [address.to_owned(), format!("{address}#")];
-        for spelling in &spelled {
-            if let Some(value) = documents.get(spelling) {
-                return self.load(address, value).map(Some);
-            }
+        if let Some(value) = self.document(address) {
+            return self.load(address, value).map(Some);
         }
-        // A document may hold a resource with another address.
-        for (name, value) in documents {
+        // A document may hold a resource with another address. What is wrong
+        // with one that holds none is of no interest.
+        for (name, value) in self.documents {
             let name = name.strip_suffix('#').unwrap_or(name);
             if !self.by_address.contains_key(name) {
-                self.load(name, value)?;
+                let loaded = self.load(name, value);
+                if self.by_address.contains_key(address) {
+                    loaded?;
+                }
             }
         }
         Ok(self.by_address.get(address).copied())
@@ -517,21 +559,41 @@ fn children<'a>(
     }
 }
 
-/// Reads `$vocabulary` of a custom meta-schema.
-fn custom_dialect(meta: &Map<String, Value>) -> Option<Dialect> {
-    let draft = text(meta, "$schema").and_then(Draft::from_uri)?;
-    let mut dialect = Dialect::of(draft);
-    let Some(Value::Object(listed)) = meta.get("$vocabulary") else {
-        return Some(dialect);
+/// Which vocabularies of a draft a `$vocabulary` lists. The error is one
+/// that has to be understood and is not.
+fn vocabularies(
+    draft: Draft,
+    listed: &Map<String, Value>,
+) -> Result<Vocabularies, String> {
+    let mut vocabularies = Vocabularies {
+        applicator: false,
+        unevaluated: false,
+        validation: false,
+        format: None,
     };
-    let has = |name: &str| {
-        listed.keys().any(|uri| uri.rsplit('/').next() == Some(name))
-    };
-    dialect.vocabularies = Vocabularies {
-        applicator: has("applicator"),
-        unevaluated: has("unevaluated")
-            || draft == Draft::Draft201909 && has("applicator"),
-        validation: has("validation"),
-    };
-    Some(dialect)
+    let own = format!("https://json-schema.org/draft/{draft}/vocab/");
+    for (uri, required) in listed {
+        match uri.strip_prefix(&own) {
+            Some("applicator") => {
+                vocabularies.applicator = true;
+                vocabularies.unevaluated |= draft == Draft::Draft201909;
+            }
+            Some("unevaluated") => vocabularies.unevaluated = true,
+            Some("validation") => vocabularies.validation = true,
+            Some("format-assertion") => {
+                vocabularies.format = Some(FormatPolicy::AssertAll);
+            }
+            // In 2019-09, whether it asserts is whether it is required.
+            Some("format") if required == &Value::Bool(true) => {
+                vocabularies.format = Some(FormatPolicy::AssertKnown);
+            }
+            Some(
+                "core" | "meta-data" | "format" | "format-annotation"
+                | "content",
+            ) => {}
+            _ if required == &Value::Bool(true) => return Err(uri.clone()),
+            _ => {}
+        }
+    }
+    Ok(vocabularies)
 }

@@ -294,9 +294,7 @@ impl std::fmt::Display for Warning {
             WarningReason::WithoutPartner => {
                 "does nothing without the keyword that it belongs to"
             }
-            WarningReason::UnknownFormat => {
-                "names a format that the draft does not have"
-            }
+            WarningReason::UnknownFormat => "names a format that is not known",
         };
         write!(
             f,

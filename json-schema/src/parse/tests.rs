@@ -120,3 +120,47 @@ fn what_is_not_enforced_is_warned_about() {
     assert_eq!(warning.reason, WarningReason::HiddenByRef);
     assert_eq!(warning.location.to_string(), "/minimum");
 }
+
+#[test]
+fn meta_schemas_are_known_and_vocabularies_honoured() {
+    for draft in Draft::ALL {
+        let address = match draft {
+            Draft::Draft4 => "http://json-schema.org/draft-04/schema#",
+            Draft::Draft6 => "http://json-schema.org/draft-06/schema#",
+            Draft::Draft7 => "https://json-schema.org/draft-07/schema",
+            Draft::Draft201909 => {
+                "https://json-schema.org/draft/2019-09/schema"
+            }
+            Draft::Draft202012 => {
+                "https://json-schema.org/draft/2020-12/schema"
+            }
+        };
+        let schema = json!({"$schema": address, "$ref": address});
+        let read = parse_value(&schema, &Options::default());
+        assert!(read.is_ok(), "{draft}: {:?}", read.err());
+    }
+    let own = "http://example.com/meta";
+    let vocabulary = |uri: &str, required: bool| {
+        let meta = json!({
+            "$schema": "https://json-schema.org/draft/2020-12/schema",
+            "$vocabulary": {uri: required},
+        });
+        let mut options = Options::default();
+        options.documents.insert(own.to_owned(), meta);
+        options
+    };
+    let schema = json!({"$schema": own, "type": "string"});
+    let optional = vocabulary("http://example.com/vocabulary", false);
+    let (read, _) = parse_value(&schema, &optional).expect("not required");
+    assert_eq!(read.used_keywords().count(), 0, "no validation vocabulary");
+    let required = vocabulary("http://example.com/vocabulary", true);
+    let refused = error(&schema, &required);
+    assert_eq!(refused.kind_name(), "unknown_vocabulary");
+    assert_eq!(refused.location().to_string(), "/$schema");
+    let validation = vocabulary(
+        "https://json-schema.org/draft/2020-12/vocab/validation",
+        true,
+    );
+    let (read, _) = parse_value(&schema, &validation).expect("known");
+    assert_eq!(read.used_keywords().collect::<Vec<_>>(), ["type"]);
+}

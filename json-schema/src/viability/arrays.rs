@@ -18,17 +18,30 @@ impl Viability {
         id: FormulaId,
     ) -> Result<Verdict> {
         if formulas.compares_items(id) && mentions_repeated(formulas, id) {
-            return self.with_repeated(formulas, id);
+            return self.with_repeated(formulas, id, 2);
         }
         self.array_from(formulas, id, 0)
     }
 
-    /// Without a repetition, or else with one: the second is only known to
-    /// be necessary.
+    /// Whether an array that has items already can be finished.
+    pub(super) fn find_array_rest(
+        &mut self,
+        formulas: &mut Formulas,
+        id: FormulaId,
+    ) -> Result<Verdict> {
+        if mentions_repeated(formulas, id) {
+            return self.with_repeated(formulas, id, 1);
+        }
+        self.array_from(formulas, id, 0)
+    }
+
+    /// Without a repetition, or else with one, which takes `n_items` more at
+    /// least: the second is only known to be necessary.
     fn with_repeated(
         &mut self,
         formulas: &mut Formulas,
         id: FormulaId,
+        n_items: u64,
     ) -> Result<Verdict> {
         let distinct = formulas.rewrite(
             id,
@@ -43,8 +56,8 @@ impl Viability {
             return Ok(found);
         }
         let repeated = formulas.with_repetition(id);
-        let two = formulas.at_least_items(2);
-        let repeated = formulas.and([repeated, two]);
+        let more = formulas.at_least_items(n_items);
+        let repeated = formulas.and([repeated, more]);
         Ok(match self.array_from(formulas, repeated, 0)? {
             Verdict::No => found,
             _ => Verdict::Unknown,

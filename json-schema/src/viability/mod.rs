@@ -28,6 +28,7 @@ mod keys;
 mod objects;
 mod scalars;
 
+pub use cardinality::Cardinality;
 use maskwright_grammar_core::regular::Regex;
 use maskwright_grammar_core::util::FxHashMap;
 
@@ -192,6 +193,25 @@ impl Viability {
         }
         self.begin();
         let verdict = self.find_typed(formulas, typed, json_type);
+        self.end(verdict)
+    }
+
+    /// Whether an array that has items already can be finished so that a
+    /// formula holds.
+    ///
+    /// # Errors
+    ///
+    /// Fails where a formula cannot be expanded.
+    pub fn array_rest(
+        &mut self,
+        formulas: &mut Formulas,
+        typed: FormulaId,
+    ) -> Result<Verdict> {
+        if !formulas.compares_items(typed) {
+            return self.typed(formulas, typed, JsonType::Array);
+        }
+        self.begin();
+        let verdict = self.find_array_rest(formulas, typed);
         self.end(verdict)
     }
 

@@ -68,6 +68,8 @@ struct Visit {
     walk: Arc<Walk>,
     /// The frame, unless its registers depend on the token.
     frame: Option<Frame>,
+    /// Whether the end of the frame may be refused, and was not looked at.
+    checks_end: bool,
     below: Below,
     /// Walks are only equal within the same scope of exceptions.
     scope: u32,
@@ -173,9 +175,11 @@ impl<'a, 'b> Filler<'a, 'b> {
             None if self.ends_here(state, at)? => return Ok(()),
             None => self.walker.walk(state, at, bottom)?,
         };
-        if !self.look(&walk, frame.as_ref(), &below, at)? {
+        let watch = self.look(&walk, frame.as_ref(), &below, at)?;
+        if watch == Watch::Dead {
             return Ok(());
         }
+        let checks_end = watch == Watch::AtEnd;
         self.n_jobs += 1;
         if self.n_jobs >= MANY_JOBS {
             // The walk is held by its store and the stack by the
@@ -190,7 +194,8 @@ impl<'a, 'b> Filler<'a, 'b> {
                 }
             }
         }
-        self.jobs.push(Job::Walk(Visit { walk, frame, below, scope }));
+        let visit = Visit { walk, frame, checks_end, below, scope };
+        self.jobs.push(Job::Walk(visit));
         Ok(())
     }
 
@@ -222,29 +227,28 @@ impl<'a, 'b> Filler<'a, 'b> {
         Ok(true)
     }
 
-    /// Looks at the registers of a frame. Returns false if it is dead.
+    /// Looks at the registers of a frame.
     fn look(
         &mut self,
         walk: &Walk,
         frame: Option<&Frame>,
         below: &Below,
         at: &TrieRef,
-    ) -> Result<bool, AutomatonError> {
+    ) -> Result<Watch, AutomatonError> {
         if !walk.registers {
-            return Ok(true);
+            return Ok(Watch::Clear);
         }
         let Some(frame) = frame else {
             if self.machine.owner(walk.state).may_watch(walk.state) {
                 self.checks.extend_from_slice(at.tokens());
             }
-            return Ok(true);
+            return Ok(Watch::Clear);
         };
-        match self.machine.owner(frame.state).watch(frame) {
-            Watch::Dead => return Ok(false),
-            Watch::Watching => self.scan(frame, below, at)?,
-            Watch::Clear => {}
+        let watch = self.machine.owner(frame.state).watch(frame);
+        if watch == Watch::Watching {
+            self.scan(frame, below, at)?;
         }
-        Ok(true)
+        Ok(watch)
     }
 
     fn run(&mut self, job: Job) -> Result<(), AutomatonError> {
@@ -351,20 +355,25 @@ impl<'a, 'b> Filler<'a, 'b> {
             let state = resume.state;
             below = Below::Pushed(Rc::new(Waiting { state, frame, below }));
         }
+        let mut checks_end = false;
         let frame = match (&part.entry, callee) {
             (Some(entry), None) => {
                 self.checks.extend_from_slice(entry.at.tokens());
                 None
             }
             (Some(entry), Some(callee)) => {
-                if !self.look(&walk, Some(&callee), &below, &entry.at)? {
+                let watch =
+                    self.look(&walk, Some(&callee), &below, &entry.at)?;
+                if watch == Watch::Dead {
                     return Ok(());
                 }
+                checks_end = watch == Watch::AtEnd;
                 Some(callee)
             }
             (None, _) => blank_frame(walk.state, walk.registers),
         };
-        self.jobs.push(Job::Walk(Visit { walk, frame, below, scope }));
+        let visit = Visit { walk, frame, checks_end, below, scope };
+        self.jobs.push(Job::Walk(visit));
         Ok(())
     }
 
@@ -447,8 +456,9 @@ impl<'a, 'b> Filler<'a, 'b> {
         let &Exit { outcome, ref at, direct } = exit;
         let is_guarded = outcome.is_guarded() && visit.walk.registers;
         // The frame was read into before it ended, or is not known at all.
-        let depends = is_guarded && !(direct && visit.frame.is_some());
-        if depends && visit.frame.is_none()
+        let is_known = direct && !visit.checks_end;
+        let depends = is_guarded && !(is_known && visit.frame.is_some());
+        if depends && (visit.frame.is_none() || visit.checks_end)
             || outcome.is_guarded() && caller.is_none()
         {
             self.checks.extend_from_slice(at.tokens());
@@ -489,10 +499,20 @@ impl<'a, 'b> Filler<'a, 'b> {
         let mut pending = vec![(frame.clone(), at.node)];
         while let Some((frame, node)) = pending.pop() {
             let row = self.machine.row(frame.state)?;
-            let ends = row.finish.is_some_and(Outcome::is_guarded);
-            if !row.calls.is_empty() || ends {
+            if !row.calls.is_empty() {
                 self.checks.extend_from_slice(trie.subtree_tokens(node));
                 continue;
+            }
+            if let Some(outcome) = row.finish
+                && self.is_refused(&frame, below, outcome)?
+            {
+                // Nothing but what the frame itself reads may follow.
+                for (child, byte) in trie.children(node) {
+                    if !row.is_live(byte) {
+                        let tokens = trie.subtree_tokens(child);
+                        self.checks.extend_from_slice(tokens);
+                    }
+                }
             }
             let watched =
                 self.machine.owner(frame.state).watched_bytes(&frame);

@@ -128,14 +128,14 @@ impl<'w, 'a> Run<'w, 'a> {
         mut self,
         state: StateId,
     ) -> Result<Walk, AutomatonError> {
-        let registers = self.rows.get(state)?.registers;
+        let row = self.walker.machine.row(state)?;
         let node = self.tries[0].at.node;
         let start = Task { state, stack: BASE, trie: 0, node };
         if !self.start_with_hint(start)? {
             self.arrive(start, true)?;
         }
         self.work_off()?;
-        Ok(self.finish(state, registers))
+        Ok(self.finish(state, row))
     }
 
     /// Walks `base` for its accepted tokens and the nodes at which it ends.
@@ -170,9 +170,10 @@ impl<'w, 'a> Run<'w, 'a> {
         TokenSet::new(all, self.walker.index.n_blocks())
     }
 
-    fn finish(mut self, state: StateId, registers: bool) -> Walk {
+    fn finish(mut self, state: StateId, row: &Row) -> Walk {
         let accepted = self.accepted_set();
-        let exits = self.grouped_exits();
+        let exits = self.grouped_exits(row);
+        let registers = row.registers;
         let buffers = &mut self.buffers;
         let walk = Walk {
             state,
@@ -195,8 +196,8 @@ impl<'w, 'a> Run<'w, 'a> {
     }
 
     /// Makes one place of all the places at which the frame ends alike, but
-    /// for large ones.
-    fn grouped_exits(&mut self) -> Box<[Exit]> {
+    /// for large ones. `row` is that of the state at the start.
+    fn grouped_exits(&mut self, row: &Row) -> Box<[Exit]> {
         let exits = &mut self.buffers.exits;
         let tries = &self.tries;
         if exits.len() > 1 {
@@ -210,9 +211,12 @@ impl<'w, 'a> Run<'w, 'a> {
         let is_direct = |exit: &(Outcome, u32, u32)| {
             let &(outcome, trie, node) = exit;
             let byte = start.trie.node(node).byte;
+            // Where the frame may also read the byte and then end, its
+            // registers are not those of the start.
             outcome.is_guarded()
                 && trie == 0
                 && start.trie.child(start.node, byte) == Some(node)
+                && row.steps(byte).all(|step| step == Step::Return(outcome))
         };
         let mut grouped: SmallVec<[Exit; 8]> = SmallVec::new();
         for run in exits.chunk_by(|a, b| a.0 == b.0) {

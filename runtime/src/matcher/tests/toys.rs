@@ -606,7 +606,7 @@ impl Automaton for Objects {
                 return Ok(None);
             }
             used.push(key.into());
-            let memory = Memory { used: Arc::new(used), partial: Vec::new() };
+            let memory = Memory { used: Arc::new(used), ..Memory::default() };
             frame.memory = Some(Arc::new(memory));
         }
         Ok(Some(frame))

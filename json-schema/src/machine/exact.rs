@@ -1,0 +1,55 @@
+//! Which states were decided, and in which something was assumed.
+//!
+//! A search that its budget ends is read as "yes": what follows then may turn
+//! out a dead end, and the states that were made of it say so.
+
+use maskwright_grammar_core::automaton::{AutomatonError, StateId};
+
+use super::{Machine, StateKey, distinct::Recorded};
+
+impl Machine {
+    /// Whether what a state allows was decided exactly.
+    pub(crate) fn is_exact(
+        &self,
+        state: StateId,
+    ) -> Result<bool, AutomatonError> {
+        if state.is_shared() {
+            return Ok(true);
+        }
+        Ok(match *self.table.key(state) {
+            StateKey::Gap { core, .. } | StateKey::Space(core) => {
+                return self.is_exact(core);
+            }
+            StateKey::Recorded(Recorded { inner, .. }) => {
+                return self.is_exact(inner);
+            }
+            StateKey::Root(question) => self.is_answered(question)?,
+            StateKey::Object { object, .. } | StateKey::WaitKey { object } => {
+                self.object_info(object)?.exact
+            }
+            StateKey::Member { pending, .. }
+            | StateKey::WaitValue { pending, .. } => {
+                let info = self.pending_info(pending)?;
+                info.exact && self.is_answered(info.question)?
+            }
+            StateKey::Array { array, .. }
+            | StateKey::WaitItem { array, .. } => {
+                let info = self.array_info(array)?;
+                let question = info.question.filter(|_| info.exact);
+                match question {
+                    Some(question) => self.is_answered(question)?,
+                    None => info.exact,
+                }
+            }
+            StateKey::Number { spec, .. } => {
+                self.number_spec(spec)?.cells().is_exact()
+            }
+            StateKey::Name { .. }
+            | StateKey::Pattern { .. }
+            | StateKey::Listed { .. }
+            | StateKey::String { .. }
+            | StateKey::Window { .. }
+            | StateKey::RootEnd => true,
+        })
+    }
+}

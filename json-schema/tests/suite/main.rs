@@ -1,0 +1,65 @@
+//! The official JSON-Schema-Test-Suite against a committed list of what is
+//! not right yet (`exceptions.txt`, each with its reason).
+//!
+//! The list is a ratchet: a test that goes wrong and is not listed fails, and
+//! so does a listed one that has become right. Where the suite is not at
+//! hand, the test says so and is over.
+
+#![allow(clippy::print_stdout, reason = "tests say what they skip")]
+
+mod run;
+
+use std::collections::BTreeSet;
+
+use run::Outcome;
+
+/// Lines of `FILE | NAME | OUTCOME`, below lines `# REASON`.
+const EXCEPTIONS: &str = include_str!("exceptions.txt");
+
+/// The one file in which accepting an invalid instance may be an exception:
+/// it tests assertions that the specification leaves to applications.
+const MAY_ACCEPT: &str = "draft7/optional/content.json";
+
+#[test]
+fn only_the_listed_tests_are_not_right() {
+    let Some(suite) = run::folder() else {
+        println!("skipped: there is no JSON-Schema-Test-Suite");
+        return;
+    };
+    let mut wrong = BTreeSet::new();
+    let cases = run::run(&suite, "");
+    for case in &cases {
+        let what = match &case.outcome {
+            Outcome::Right => continue,
+            Outcome::Accepted => "accepted",
+            Outcome::Refused => "refused",
+            Outcome::NoSchema(_) => "no schema",
+            Outcome::Failed(_) => "limit",
+        };
+        wrong.insert(format!("{} | {} | {what}", case.file, case.name));
+    }
+    let listed: BTreeSet<String> = exceptions().map(str::to_owned).collect();
+    let new: Vec<&String> = wrong.difference(&listed).collect();
+    let gone: Vec<&String> = listed.difference(&wrong).collect();
+    assert!(new.is_empty(), "not right and not listed: {new:#?}");
+    assert!(gone.is_empty(), "right and still listed: {gone:#?}");
+    assert!(cases.len() > 5_000, "only {} tests were found", cases.len());
+}
+
+#[test]
+fn every_exception_has_a_reason_and_refuses_too_much_rather_than_too_little() {
+    let mut reason = false;
+    for line in EXCEPTIONS.lines().filter(|line| !line.is_empty()) {
+        reason |= line.starts_with("# ");
+        assert!(reason, "no reason stands above {line:?}");
+    }
+    for line in exceptions() {
+        let may_accept = line.starts_with(MAY_ACCEPT);
+        assert!(!line.ends_with("| accepted") || may_accept, "{line}");
+    }
+}
+
+fn exceptions() -> impl Iterator<Item = &'static str> {
+    let lines = EXCEPTIONS.lines();
+    lines.filter(|line| !line.is_empty() && !line.starts_with('#'))
+}
