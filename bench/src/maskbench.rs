@@ -83,8 +83,11 @@ pub fn run(options: &Options) -> Result<(), String> {
     let setting = Setting { records, tokenizer, shape, clock };
     let mut handover =
         if options.memory { Some(Handover::create()?) } else { None };
-    let mut columns =
-        setting.measure_all(&engines, handover.as_mut(), options.with_places())?;
+    let mut columns = setting.measure_all(
+        &engines,
+        handover.as_mut(),
+        options.with_places(),
+    )?;
     if let Some(handover) = &mut handover {
         for ((name, _), column) in engines.iter().zip(&mut columns) {
             eprintln!("peak memory of {name}");

@@ -24,8 +24,8 @@ pub fn print(column: &Column, other: Option<&Column>) {
     let mut kinds: BTreeMap<String, Kind> = BTreeMap::new();
     for (schema, compiled) in column.outcomes.iter().enumerate() {
         let Ok(compiled) = compiled else { continue };
-        let other = other
-            .and_then(|other| other.outcomes.get(schema)?.as_ref().ok());
+        let other =
+            other.and_then(|other| other.outcomes.get(schema)?.as_ref().ok());
         collect(compiled, other, &mut kinds);
     }
     let mut kinds: Vec<(String, Kind)> = kinds.into_iter().collect();
@@ -113,8 +113,8 @@ pub fn dump(
     );
     for (schema, compiled) in column.outcomes.iter().enumerate() {
         let Ok(compiled) = compiled else { continue };
-        let other = other
-            .and_then(|other| other.outcomes.get(schema)?.as_ref().ok());
+        let other =
+            other.and_then(|other| other.outcomes.get(schema)?.as_ref().ok());
         for (test, run) in compiled.tests.iter().enumerate() {
             let masks = run.masks.iter().zip(&run.places).enumerate();
             for (token, (span, (place, stats))) in masks {

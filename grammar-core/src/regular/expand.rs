@@ -204,10 +204,12 @@ impl Algebra {
         let entered = Loops::NONE;
         let mut place =
             Place { work, out: Vec::new(), loops, entered, context, depth };
-        while let Some((mut cont, entered)) = place.work.pop() {
+        while let Some((mut cont, mut entered)) = place.work.pop() {
             if let Some(round) = place.loops.round_of(entered, cont) {
                 let Some(rest) = round.rest else { continue };
-                cont = rest;
+                // The round is over. What is left of the repetition is not
+                // inside of it, even where it looks like the next round.
+                (cont, entered) = (rest, round.outer);
             }
             place.entered = entered;
             match self.terms.conts[cont] {

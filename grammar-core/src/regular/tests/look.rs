@@ -165,6 +165,27 @@ fn texts() -> impl Strategy<Value = Vec<String>> {
     prop::collection::vec(text, 10)
 }
 
+/// Found by the comparison below: a round that matches nothing, because of
+/// where it stands, was taken for all rounds.
+#[test]
+fn a_round_that_matches_nothing_is_one_round() {
+    for (pattern, text, expected) in [
+        ("(?:^|[ab]){2,2}", "a", true),
+        ("(?:^|[ab]){2,2}", "ab", true),
+        ("(?:^|[ab]){2,2}", "aba", false),
+        ("(?:^|a){3}b", "ab", true),
+        ("(?:^|a){3}b", "aaaab", false),
+        ("(?:(?:^|a){2}|b){2}", "aba", false),
+        ("(?:(?:^|a){2}|b){2}", "ab", true),
+        ("(?:\\b|a){2}", "a", true),
+    ] {
+        let regex = Regex::rust(pattern).expect("it is valid");
+        let language = Language::new(&regex, Limits::new()).expect("small");
+        let matches = language.is_match(text);
+        assert_eq!(matches, Ok(expected), "{pattern} on {text:?}");
+    }
+}
+
 #[test]
 fn look_around_agrees_with_the_obvious_matcher() {
     let strategy = (ast(), texts());
