@@ -89,14 +89,21 @@ fn complete_along(
     let limits = StackLimits::default();
     let mut completions = Completions::new();
     let mut at = Configuration::start(machine, limits).expect("a start");
+    let mut text = Vec::new();
     for step in 0..n_steps {
         let found = completions.shortest(machine, limits, &at);
         let found = found.expect("no limit").unwrap_or_else(|| {
-            panic!("{name}: no completion of {}", at.describe(machine))
+            panic!(
+                "{name}: no completion of {}: {}",
+                text.escape_ascii(),
+                at.describe(machine)
+            )
         });
         let mut end = at.clone();
+        let mut is_guarded = has_registers(machine, &end);
         for &byte in &found {
             end = after(machine, &end, byte);
+            is_guarded |= has_registers(machine, &end);
         }
         let shown = found.escape_ascii();
         assert!(is_accepting(machine, &end), "{name}: {shown}");
@@ -108,17 +115,19 @@ fn complete_along(
             assert!(found.len() >= length, "{name}: brute force is wrong");
             if found.len() > length {
                 tally.longer += 1;
-                assert!(has_registers(machine, &at), "{name}: {shown}");
+                assert!(is_guarded, "{name}: {shown}");
             }
         }
-        let nexts: Vec<Configuration> = (0..=u8::MAX)
-            .map(|byte| after(machine, &at, byte))
-            .filter(|next| !next.is_dead())
+        let nexts: Vec<(u8, Configuration)> = (0..=u8::MAX)
+            .map(|byte| (byte, after(machine, &at, byte)))
+            .filter(|(_, next)| !next.is_dead())
             .collect();
         if nexts.is_empty() {
             break;
         }
-        at = nexts[random.below(nexts.len())].clone();
+        let (byte, next) = nexts[random.below(nexts.len())].clone();
+        text.push(byte);
+        at = next;
     }
 }
 

@@ -5,7 +5,7 @@ use std::{
     collections::BinaryHeap,
 };
 
-use super::{Completions, Trial, pleasant, try_bytes};
+use super::{Completions, Trial, pleasant, try_bytes, useful_row};
 use crate::{
     automaton::{AutomatonError, Configuration, Machine, StackLimits, Symbol},
     util::FxHashSet,
@@ -18,18 +18,32 @@ struct Node {
     /// What rows say is left; not asked yet where they could not tell one
     /// byte before.
     rest: Option<Vec<u8>>,
+    /// How many choices of its kind were passed over on the way here. Nine
+    /// digits seldom do what the tenth does not.
+    n_passed: usize,
     /// In the order of discovery.
     number: usize,
 }
 
+/// Where a text was refused, or what was to be tried there.
+#[derive(Clone, Copy)]
+struct Reached<'a> {
+    bytes: &'a [u8],
+    configuration: &'a Configuration,
+    n_passed: usize,
+    /// Whether to ask rows what is left.
+    ask: bool,
+}
+
 impl Node {
-    /// The shortest text first; where rows know no way to the end, whatever
-    /// has come furthest.
+    /// The shortest text first, and fewer choices passed over; where rows
+    /// know no way to the end, whatever has come furthest.
     fn rank(&self) -> (bool, Reverse<usize>, usize, usize) {
         let n_read = self.bytes.len();
         match &self.rest {
             Some(rest) => {
-                (false, Reverse(0), n_read + rest.len(), self.number)
+                let length = n_read + rest.len();
+                (false, Reverse(0), length + self.n_passed, self.number)
             }
             None => (true, Reverse(n_read), 0, self.number),
         }
@@ -82,7 +96,7 @@ pub(super) fn search(
         nodes: BinaryHeap::new(),
         seen: FxHashSet::default(),
     };
-    frontier.add(Vec::new(), configuration.clone(), true)?;
+    frontier.add(Vec::new(), configuration.clone(), 0, true)?;
     for _ in 0..n_nodes {
         let Some(Reverse(node)) = frontier.nodes.pop() else { break };
         if let Some(found) = frontier.visit(&node)? {
@@ -112,35 +126,46 @@ impl Frontier<'_> {
             if accepted {
                 return Ok(Some(bytes));
             }
-            self.expand(&bytes, &after, true)?;
+            self.expand(Reached {
+                bytes: &bytes,
+                configuration: &after,
+                n_passed: node.n_passed,
+                ask: true,
+            })?;
         }
-        self.expand(&node.bytes, &node.configuration, rest.is_some())?;
+        self.expand(Reached {
+            bytes: &node.bytes,
+            configuration: &node.configuration,
+            n_passed: node.n_passed,
+            ask: rest.is_some(),
+        })?;
         Ok(None)
     }
 
     /// Adds what follows by one byte of each range.
-    fn expand(
-        &mut self,
-        bytes: &[u8],
-        configuration: &Configuration,
-        ask: bool,
-    ) -> Result<(), AutomatonError> {
+    fn expand(&mut self, from: Reached<'_>) -> Result<(), AutomatonError> {
         let (machine, limits) = (self.machine, self.limits);
         let mut ranges = Vec::new();
-        for top in configuration.closure(machine, limits, true)?.tops() {
-            let row = machine.row(top.frame.state)?;
+        for top in from.configuration.closure(machine, limits, true)?.tops() {
+            let row = useful_row(machine, machine.row(top.frame.state)?)?;
             ranges.extend(row.ranges().iter().map(|r| (r.lo, r.hi)));
         }
         ranges.sort_by_key(|&(lo, hi)| (pleasant(lo, hi) != b'a', lo, hi));
         ranges.dedup();
+        let mut n_of_kind = [0; 3];
         for (lo, hi) in ranges {
             // The first byte of the range that registers let through.
             let first = pleasant(lo, hi);
             for byte in (first..=hi).chain(lo..first) {
                 let symbol = Symbol::Byte(byte);
-                let after = configuration.step(machine, limits, symbol)?;
+                let after =
+                    from.configuration.step(machine, limits, symbol)?;
                 if !after.is_dead() {
-                    self.add([bytes, &[byte]].concat(), after, ask)?;
+                    let n_before = &mut n_of_kind[kind(byte)];
+                    let n_passed = from.n_passed + *n_before;
+                    *n_before += 1;
+                    let bytes = [from.bytes, &[byte]].concat();
+                    self.add(bytes, after, n_passed, from.ask)?;
                     break;
                 }
             }
@@ -152,6 +177,7 @@ impl Frontier<'_> {
         &mut self,
         bytes: Vec<u8>,
         configuration: Configuration,
+        n_passed: usize,
         ask: bool,
     ) -> Result<(), AutomatonError> {
         if !self.seen.insert(bytes.clone()) {
@@ -159,7 +185,7 @@ impl Frontier<'_> {
         }
         let rest = if ask { self.rest(&configuration)? } else { None };
         let number = self.seen.len();
-        let node = Node { bytes, configuration, rest, number };
+        let node = Node { bytes, configuration, rest, n_passed, number };
         self.nodes.push(Reverse(node));
         Ok(())
     }
@@ -172,5 +198,14 @@ impl Frontier<'_> {
             return Ok(Some(Vec::new()));
         }
         self.known.by_rows(self.machine, configuration)
+    }
+}
+
+/// What a byte is like: those of one kind often lead to the same.
+fn kind(byte: u8) -> usize {
+    match byte {
+        b'0'..=b'9' => 0,
+        b'a'..=b'z' | b'A'..=b'Z' | 0x80.. => 1,
+        _ => 2,
     }
 }

@@ -42,7 +42,7 @@ mod tests;
 use self::search::Search;
 use super::{
     AutomatonError, Configuration, Machine, Outcome, Row, StackLimits,
-    StateId, Step, Symbol,
+    StateId, Symbol,
 };
 use crate::util::FxHashMap;
 
@@ -262,16 +262,14 @@ fn pleasant(lo: u8, hi: u8) -> u8 {
         .map_or(lo, |(first, _)| first)
 }
 
-/// Returns the steps of a row that may begin a shortest way, each with a
-/// byte: white space where it is optional does not.
-fn useful_steps<'a>(
+/// Returns the row whose steps may begin a shortest way: white space where it
+/// is optional does not.
+fn useful_row<'a>(
     machine: Machine<'a>,
     row: &'a Row,
-) -> Result<impl Iterator<Item = (u8, Step)> + 'a, AutomatonError> {
-    let row = match row.hint {
-        super::Hint::Gap { core, .. } => machine.row(core)?,
-        _ => row,
-    };
-    let ranges = row.ranges().iter();
-    Ok(ranges.map(|range| (pleasant(range.lo, range.hi), range.step)))
+) -> Result<&'a Row, AutomatonError> {
+    match row.hint {
+        super::Hint::Gap { core, .. } => machine.row(core),
+        _ => Ok(row),
+    }
 }

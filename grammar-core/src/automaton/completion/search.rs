@@ -5,7 +5,7 @@ use std::{cmp::Reverse, collections::BinaryHeap};
 use smallvec::SmallVec;
 
 use super::{
-    Bytes, CallSite, Completions, End, Entry, How, Item, useful_steps,
+    Bytes, CallSite, Completions, End, Entry, How, Item, pleasant, useful_row,
 };
 use crate::{
     automaton::{
@@ -242,9 +242,10 @@ impl<'a> Search<'a> {
             ends.push(End { outcome, distance, item, byte: None });
         }
         let first = id(self.known.entries[entry as usize].calls.len());
-        for (byte, step) in useful_steps(self.machine, row)? {
+        for range in useful_row(self.machine, row)?.ranges() {
+            let byte = pleasant(range.lo, range.hi);
             let distance = distance.saturating_add(1);
-            match step {
+            match range.step {
                 Step::Stay(to) => {
                     let how = How::Byte { from: index, byte };
                     self.reach(entry, to, distance, how);
