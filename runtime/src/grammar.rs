@@ -22,8 +22,10 @@ use maskwright_grammar_core::{
     automaton::{Automaton, AutomatonError, RegexMachine, RegexMachineError},
     regular::Limits,
 };
-pub use maskwright_json_schema::Options as SchemaOptions;
-use maskwright_json_schema::SchemaError;
+pub use maskwright_json_schema::{
+    Draft, Escapes, FormatPolicy, Numbers, Options as SchemaOptions, Order,
+    SchemaError, TextPolicy, Whitespace,
+};
 use serde_json::Value;
 
 use crate::{

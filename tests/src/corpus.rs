@@ -5,7 +5,9 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use maskwright::grammar::{Grammar, GrammarError, SchemaOptions};
+use maskwright::grammar::{
+    FormatPolicy, Grammar, GrammarError, SchemaOptions,
+};
 use serde::Deserialize;
 use serde_json::Value;
 
@@ -27,6 +29,9 @@ pub struct Case {
     pub reject: Vec<String>,
     /// The kind of the error with which the grammar is refused.
     pub error: Option<String>,
+    /// Whether known formats are enforced, whatever the options.
+    #[serde(default)]
+    pub formats: bool,
 }
 
 impl Case {
@@ -52,9 +57,13 @@ impl Case {
         &self,
         options: &SchemaOptions,
     ) -> Result<Grammar, GrammarError> {
+        let mut options = options.clone();
+        if self.formats {
+            options.parse.format = FormatPolicy::AssertKnown;
+        }
         let text = || self.input.as_str().expect("the grammar is a string");
         match &*self.kind {
-            "schema" => Grammar::from_schema_value(&self.input, options),
+            "schema" => Grammar::from_schema_value(&self.input, &options),
             "regex" => Grammar::from_regex(text()),
             "gbnf" => Grammar::from_gbnf(text()),
             "choices" => {

@@ -1,12 +1,12 @@
 //! `idn-hostname`: names of hosts in Unicode (RFC 5890 to 5893).
 //!
 //! The code points of RFC 5892, its contextual rules and the Bidi rule of
-//! RFC 5893 are regular and are here. The module's front page says which
-//! rules are not.
+//! RFC 5893 are regular and are here. Normalization, Punycode and its length
+//! are not; `check` in [`super::host`] looks into those.
 
 use maskwright_grammar_core::regular::Regex;
 
-use super::{host, pattern};
+use super::pattern;
 
 /// What separates labels.
 const DOT: &str = ".\\u{3002}\\u{FF0E}\\u{FF61}";
@@ -15,9 +15,36 @@ const DOT: &str = ".\\u{3002}\\u{FF0E}\\u{FF61}";
 /// Punycode begins with `xn--` and takes three digits for the first of them.
 const MAX_UNICODE_LABEL: u32 = 57;
 
+/// The greatest length of a label whose Punycode is short enough for certain:
+/// no code point takes more than eight digits.
+const MAX_SURE_LABEL: u32 = 7;
+
+/// The greatest length of a name that is short enough for certain. That of
+/// longer ones is not counted here, which would take too many states.
+const MAX_SURE_NAME: u32 = 48;
+
+/// Names of labels that need no A-label to be understood.
+pub(super) fn decoded() -> Regex {
+    hostname(&labels(MAX_UNICODE_LABEL, false))
+}
+
+/// Names that are valid for certain: of short labels without marks, which are
+/// in normalization form C.
+pub(super) fn least() -> Regex {
+    let marks = pattern("(?s:.*\\p{M}.*)");
+    let short = Regex::length(0, Some(MAX_SURE_NAME));
+    let names = hostname(&labels(MAX_SURE_LABEL, false));
+    Regex::intersect(&[names, marks.not(), short])
+}
+
+/// Names whose labels may be A-labels.
+pub(super) fn most() -> Regex {
+    hostname(&labels(MAX_UNICODE_LABEL, true))
+}
+
 /// The rules stand beside each other, so that each is an expression about
 /// the whole name.
-pub(super) fn hostname() -> Regex {
+fn hostname(labels: &Regex) -> Regex {
     let text = "(?s:.*)";
     let before = format!("(?s:.*[{DOT}])?");
     let after = format!("(?:[{DOT}]{text})?");
@@ -31,16 +58,16 @@ pub(super) fn hostname() -> Regex {
          {extended}[^{DOT}]*{arabic}){text}"
     ));
     Regex::intersect(&[
-        labels(),
-        Regex::length(1, Some(host::MAX_NAME)),
+        labels.clone(),
         lonely_dot.not(),
         mixed_digits.not(),
         bidi(),
     ])
 }
 
-/// Labels of characters that may stand where they stand.
-fn labels() -> Regex {
+/// Labels of characters that may stand where they stand, at most `most` in
+/// labels that are not ASCII.
+fn labels(most: u32, with_a_labels: bool) -> Regex {
     let valid = format!(
         "[[[\\p{{Ll}}\\p{{Lo}}\\p{{Nd}}\\p{{Lm}}\\p{{Mn}}\\p{{Mc}}]--[{}]]\
          \\-\\u{{6FD}}\\u{{6FE}}\\u{{F0B}}\\u{{13A0}}-\\u{{13F5}}\\u{{3007}}\
@@ -60,10 +87,15 @@ fn labels() -> Regex {
     let character = format!("(?:{valid}|{in_context}|{joiner})");
     let label = format!(
         "(?!-|\\p{{M}}|..--)\
-         (?:[0-9A-Za-z-]{{1,63}}|{character}{{1,{MAX_UNICODE_LABEL}}})\
+         (?:[0-9A-Za-z-]{{1,63}}|{character}{{1,{most}}})\
          (?<!-)"
     );
-    pattern(&format!("{label}(?:[{DOT}]{label})*"))
+    let label = if with_a_labels {
+        format!("(?:{label}|[xX][nN]--[0-9A-Za-z-]{{1,59}}(?<!-))")
+    } else {
+        label
+    };
+    pattern(&format!("(?:{label})(?:[{DOT}](?:{label}))*"))
 }
 
 /// The Bidi rule: a name with letters that are written from right to left

@@ -12,30 +12,26 @@
 //!
 //! Most formats are exactly what their RFC says. The others:
 //!
-//! - `hostname` since draft 7 refuses every label with `--` as its third and
-//!   fourth character. Without `xn--` such labels are invalid; whether the
-//!   rest of an `xn--` label is valid Punycode is not regular, so those are
-//!   not let through unchecked. In drafts 4 and 6 they are plain labels and
-//!   accepted.
-//! - `idn-hostname` checks code points, the contextual rules and the Bidi
-//!   rule; it refuses `xn--` labels too. It neither checks that a label is
-//!   in normalization form C nor computes the length of its Punycode: a
-//!   label with other than ASCII characters may have 57 of them. A name of
-//!   200 characters and more may take over 10,000 states, which is an error,
-//!   not a wrong answer.
 //! - `idn-email` bounds the local part to 64 code points where RFC 6531
 //!   means octets, and allows any characters that are not ASCII in labels.
 //! - `relative-json-pointer` has no index manipulation (`0+1`), which only
 //!   2020-12 knows.
 //! - `time` and `date-time` allow second 60 at 23:59 UTC of every day, for
 //!   offsets of whole quarters of an hour.
-//! - `regex` is not here: nesting is not regular. It is an unknown format.
+//!
+//! Three formats are not regular: `regex` (groups nest), and `hostname` and
+//! `idn-hostname` (Punycode, normalization). Each lies between two languages
+//! that are ([`Bound`]), and a string between these is checked when it ends:
+//! nothing is accepted wrongly, and nothing refused, but such a string may
+//! turn out to have no valid end (`[z-a`, an `idn-hostname` that is too
+//! long).
 
 mod email;
 mod host;
 mod idn;
 mod ip;
 mod pointer;
+mod regex;
 mod time;
 mod uri;
 
@@ -44,40 +40,68 @@ mod tests;
 
 use std::sync::OnceLock;
 
-use maskwright_grammar_core::regular::Regex;
+use maskwright_grammar_core::regular::{Language, Limits, Regex};
 
-use crate::draft::Draft;
+use crate::{draft::Draft, parse::language_matches};
 
-/// A format: its name, the first draft that has it, and its language.
+/// A format: its name, the first draft that has it, and what it is.
 struct Format {
     name: &'static str,
     since: Draft,
-    build: fn() -> Regex,
+    /// The strings that may have it.
+    most: fn() -> Regex,
+    rest: Option<Rest>,
+}
+
+/// How a format that is not regular is told from what may have it.
+struct Rest {
+    /// The strings that have it for certain.
+    least: fn() -> Regex,
+    /// Whether one of those that may have it does.
+    check: fn(&str) -> bool,
+}
+
+/// One of the two languages between which a format lies. Of most formats
+/// they are one.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub enum Bound {
+    /// What is so for certain.
+    Least,
+    /// What may be so.
+    Most,
 }
 
 use Draft::{Draft4 as D4, Draft6 as D6, Draft7 as D7, Draft201909 as D19};
 
-const fn row(
+const fn row(name: &'static str, since: Draft, most: fn() -> Regex) -> Format {
+    Format { name, since, most, rest: None }
+}
+
+const fn checked(
     name: &'static str,
     since: Draft,
-    build: fn() -> Regex,
+    most: fn() -> Regex,
+    rest: Rest,
 ) -> Format {
-    Format { name, since, build }
+    Format { name, since, most, rest: Some(rest) }
 }
 
 /// What `hostname` is called before draft 7, where internationalized labels
 /// are not looked into.
 const PLAIN_HOSTNAME: &str = "hostname (RFC 1034)";
 
-const FORMATS: [Format; 19] = [
+/// Names of hosts after their A-labels were decoded.
+const DECODED_HOSTNAME: &str = "hostname (decoded)";
+
+const FORMATS: [Format; 21] = [
     row("date-time", D4, time::date_time),
     row("date", D7, time::date),
     row("time", D7, time::time),
     row("duration", D19, time::duration),
     row("email", D4, email::email),
     row("idn-email", D7, email::idn_email),
-    row("hostname", D4, host::hostname),
-    row("idn-hostname", D7, idn::hostname),
+    checked("hostname", D4, host::most, HOSTNAME),
+    checked("idn-hostname", D7, idn::most, IDN_HOSTNAME),
     row("ipv4", D4, ip::v4),
     row("ipv6", D4, ip::v6),
     row("uri", D4, uri::uri),
@@ -88,11 +112,17 @@ const FORMATS: [Format; 19] = [
     row("uuid", D19, pointer::uuid),
     row("json-pointer", D6, pointer::json),
     row("relative-json-pointer", D7, pointer::relative),
+    checked("regex", D7, regex::most, REGEX),
     row(PLAIN_HOSTNAME, D4, host::plain_hostname),
+    row(DECODED_HOSTNAME, D4, idn::decoded),
 ];
 
-/// The rows with a name that schemas use: all but the last.
-const N_KNOWN: usize = FORMATS.len() - 1;
+const HOSTNAME: Rest = Rest { least: host::least, check: host::check };
+const IDN_HOSTNAME: Rest = Rest { least: idn::least, check: host::check };
+const REGEX: Rest = Rest { least: regex::least, check: regex::check };
+
+/// The rows with a name that schemas use: all but the last two.
+const N_KNOWN: usize = FORMATS.len() - 2;
 
 const NAMES: [&str; N_KNOWN] = {
     let mut names = [""; N_KNOWN];
@@ -107,12 +137,71 @@ const NAMES: [&str; N_KNOWN] = {
 /// The formats that can be enforced.
 pub const KNOWN: &[&str] = &NAMES;
 
-/// The language of a format: the strings that have it.
-pub fn language(name: &str) -> Option<Regex> {
-    static LANGUAGES: [OnceLock<Regex>; FORMATS.len()] =
+/// What is made of a format when it is first asked for.
+struct Made {
+    least: Regex,
+    most: Regex,
+    /// The automata of the two, for strings that are at hand.
+    automata: Option<[Language; 2]>,
+}
+
+impl Format {
+    fn make(&self) -> Made {
+        let most = (self.most)();
+        let least = match &self.rest {
+            Some(rest) => (rest.least)(),
+            None => most.clone(),
+        };
+        let automaton = |regex| Language::new(regex, Limits::new()).ok();
+        let automata = automaton(&least).zip(automaton(&most));
+        Made { least, most, automata: automata.map(<[_; 2]>::from) }
+    }
+}
+
+fn find(name: &str) -> Option<(&'static Format, &'static Made)> {
+    static MADE: [OnceLock<Made>; FORMATS.len()] =
         [const { OnceLock::new() }; FORMATS.len()];
-    let index = FORMATS.iter().position(|format| format.name == name)?;
-    Some(LANGUAGES[index].get_or_init(FORMATS[index].build).clone())
+    static TABLE: [Format; FORMATS.len()] = FORMATS;
+    let index = TABLE.iter().position(|format| format.name == name)?;
+    let format = &TABLE[index];
+    Some((format, MADE[index].get_or_init(|| format.make())))
+}
+
+/// [`language`], or what stands in for it.
+pub type Languages = fn(&str, bool, Bound) -> Option<Regex>;
+
+/// A language of the strings that have a format, or of those that do not
+/// (`sign`): the greatest that all of them are in, or the least.
+pub fn language(name: &str, sign: bool, bound: Bound) -> Option<Regex> {
+    let (_, made) = find(name)?;
+    Some(match (sign, bound) {
+        (true, Bound::Least) => made.least.clone(),
+        (true, Bound::Most) => made.most.clone(),
+        (false, Bound::Least) => made.most.not(),
+        (false, Bound::Most) => made.least.not(),
+    })
+}
+
+/// Whether a format is its language, so that both bounds are one.
+pub fn is_regular(name: &str) -> bool {
+    let mut formats = FORMATS.iter();
+    formats.any(|format| format.name == name && format.rest.is_none())
+}
+
+/// Whether a string has a format, if that is known.
+pub fn holds(name: &str, text: &str) -> Option<bool> {
+    let (format, made) = find(name)?;
+    let [least, most] = made.automata.as_ref()?;
+    if !language_matches(most, &made.most, text) {
+        return Some(false);
+    }
+    Some(format.rest.as_ref().is_none_or(|rest| {
+        language_matches(least, &made.least, text) || (rest.check)(text)
+    }))
+}
+
+fn matches(name: &str, text: &str) -> bool {
+    holds(name, text).unwrap_or(false)
 }
 
 /// The first draft that has a format, if it is known.

@@ -2,38 +2,45 @@
 
 use maskwright_grammar_core::regular::{Language, Limits};
 
-use super::{KNOWN, PLAIN_HOSTNAME, language, name_in, since};
+use super::{
+    Bound, KNOWN, PLAIN_HOSTNAME, holds, is_regular, language, name_in, since,
+};
 use crate::draft::Draft;
 
 fn check(name: &str, accepted: &[&str], refused: &[&str]) {
-    let regex = language(name).expect("the format is known");
-    let language = Language::new(&regex, Limits::new()).expect("small");
+    let [least, most] =
+        [Bound::Least, Bound::Most].map(|bound| automaton(name, bound));
     for (texts, want) in [(accepted, true), (refused, false)] {
         for text in texts {
-            let got = language.is_match(text).expect("under the limits");
-            assert_eq!(got, want, "{name}: {text:?}");
+            assert_eq!(holds(name, text), Some(want), "{name}: {text:?}");
+            let least = least.is_match(text).expect("under the limits");
+            let most = most.is_match(text).expect("under the limits");
+            assert!(least <= want && want <= most, "{name}: {text:?}");
         }
     }
+}
+
+fn automaton(name: &str, bound: Bound) -> Language {
+    let regex = language(name, true, bound).expect("the format is known");
+    Language::new(&regex, Limits::new()).expect("small")
 }
 
 #[test]
 fn every_known_format_has_a_language() {
     for name in KNOWN {
-        let regex = language(name).expect("it is in the table");
-        let language = Language::new(&regex, Limits::new()).expect("small");
-        assert!(!language.is_match("\n").expect("one step"), "{name}");
+        let has = holds(name, "\n").expect("it is in the table");
+        assert_eq!(has, *name == "regex", "{name}");
         assert!(since(name).is_some(), "{name}");
     }
-    assert!(language("phone").is_none() && since("phone").is_none());
-    assert!(language("regex").is_none(), "it is not regular");
+    assert!(holds("phone", "").is_none() && since("phone").is_none());
+    assert!(is_regular("date") && !is_regular("regex"));
     assert_eq!(name_in("hostname", Draft::Draft6), PLAIN_HOSTNAME);
     assert_eq!(name_in("hostname", Draft::Draft7), "hostname");
 }
 
 #[test]
 fn dates_are_those_of_the_calendar() {
-    let regex = language("date").expect("known");
-    let language = Language::new(&regex, Limits::new()).expect("small");
+    let language = automaton("date", Bound::Most);
     let divides = |y: u32, n| y.is_multiple_of(n);
     let is_leap = |y| divides(y, 4) && (!divides(y, 100) || divides(y, 400));
     for year in [0, 4, 96, 99, 100, 400, 1600, 1900, 2000, 2023, 2024, 9996] {
@@ -57,8 +64,7 @@ fn dates_are_those_of_the_calendar() {
 
 #[test]
 fn leap_seconds_are_at_the_end_of_a_day_in_utc() {
-    let regex = language("time").expect("known");
-    let language = Language::new(&regex, Limits::new()).expect("small");
+    let language = automaton("time", Bound::Most);
     let day: i32 = 24 * 60;
     // Local times around the one that is right.
     for offset in (15 - day..day).step_by(15) {
@@ -230,6 +236,19 @@ fn hosts() {
             "ab--\u{e9}",
         ],
     );
+    let encoded =
+        ["xn--ihqwcrb4cv8a8dqg056pqjye", "a.xn--9n2bp8q.XN--9t4b11yi5a"];
+    for name in ["hostname", "idn-hostname"] {
+        check(
+            name,
+            &encoded,
+            &["xn--X", "xn--a", "xn--", "xn--07jt112bpxg.b"],
+        );
+    }
+    // In normalization form C, and as long as Punycode allows.
+    let (most, far) = ("\u{e9}".repeat(57), "\u{e9}\u{4e00}".repeat(28));
+    let refused = ["e\u{301}", &format!("{most}\u{e9}"), &far];
+    check("idn-hostname", &["\u{e9}", &most], &refused);
 }
 
 #[test]
@@ -409,4 +428,50 @@ fn pointers_and_identifiers() {
             "2eb8-aa08-aa98-11ea-b4aa73b44-1d16380",
         ],
     );
+}
+
+#[test]
+fn patterns() {
+    let good = [
+        "",
+        "abc",
+        "^[a-zA-Z0-9_]{3,16}$",
+        r"(?<n>a)\k<n>",
+        "(?<=a+)b",
+        r"((((((((((a))))))))))*?",
+        r"\p{L}\P{Lu}\p{Script=Greek}",
+        r"[\]\-a-z]|\u{1F600}\0\x41\u00e9\cA",
+        "a{0,0}b{2,10}c{99,100}?",
+        "[]|[^]",
+        r"\1(a)",
+        "\n",
+    ];
+    let bad = [
+        "*",
+        "\\",
+        "^(abc]",
+        "(",
+        "a)",
+        "[a",
+        "(((((((((a)))))))",
+        r"\a",
+        "(?P<name>x)",
+        "(?#comment)a",
+        "(?i)abc",
+        "a**",
+        "^*",
+        "(?=a)*",
+        "a{2,1}",
+        "{",
+        "a{,2}",
+        "]",
+        "[z-a]",
+        r"[\d-z]",
+        r"\1",
+        "(?<n>a)(?<n>b)",
+        r"\p{Foo}",
+        r"\00",
+        r"\-",
+    ];
+    check("regex", &good, &bad);
 }

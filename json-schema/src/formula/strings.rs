@@ -7,6 +7,7 @@ use maskwright_grammar_core::regular::Regex;
 
 use super::arena::Formulas;
 use super::form::{Form, FormulaId};
+use crate::format::{self, Bound};
 use crate::number::{Decimal, NumberFormula};
 use crate::parse::{FormatId, NameId, PatternId};
 
@@ -58,8 +59,8 @@ impl Formulas {
 
     /// Whether a string satisfies a typed formula.
     ///
-    /// A format is not looked at here: it counts as satisfied, and so does
-    /// its negation.
+    /// A format that is not known counts as satisfied, and so does its
+    /// negation.
     pub fn string_holds(&self, id: FormulaId, text: &str) -> bool {
         let length = || text.chars().count() as u64;
         match self.form(id) {
@@ -69,7 +70,11 @@ impl Formulas {
             Form::Or(parts) => {
                 parts.iter().any(|&part| self.string_holds(part, text))
             }
-            Form::True | Form::Format(..) => true,
+            Form::True => true,
+            Form::Format(name, sign) => {
+                let name = self.pool().format_name(*name);
+                format::holds(name, text).is_none_or(|holds| holds == *sign)
+            }
             Form::Pattern(pattern, sign) => {
                 self.pool().pattern_value(*pattern).is_match(text) == *sign
             }
@@ -150,20 +155,40 @@ impl Formulas {
         }
     }
 
-    /// A typed formula of strings as one expression over code points.
+    /// Whether a typed formula of strings asks for a format of which
+    /// `is_such` is true.
+    pub fn has_format(
+        &self,
+        id: FormulaId,
+        is_such: &dyn Fn(&str) -> bool,
+    ) -> bool {
+        match self.form(id) {
+            Form::Format(name, _) => is_such(self.pool().format_name(*name)),
+            form => {
+                let mut parts = form.parts().iter();
+                parts.any(|&part| self.has_format(part, is_such))
+            }
+        }
+    }
+
+    /// A typed formula of strings as one expression over code points: of
+    /// those that satisfy it for certain, or of those that may.
     ///
-    /// `format` gives the expression of a format. Lengths beyond `u32` count
-    /// as that bound, which no string reaches.
+    /// `format` gives the expressions of a format and of its negation, where
+    /// they are known. Lengths beyond `u32` count as that bound, which no
+    /// string reaches.
     pub fn string_regex(
         &self,
         id: FormulaId,
-        format: &dyn Fn(&str) -> Regex,
+        bound: Bound,
+        format: format::Languages,
     ) -> Regex {
         let signed =
             |regex: Regex, sign| if sign { regex } else { regex.not() };
-        let bound = |count: u64| u32::try_from(count).unwrap_or(u32::MAX);
+        let length = |count: u64| u32::try_from(count).unwrap_or(u32::MAX);
         let all = |parts: &[FormulaId]| -> Vec<Regex> {
-            parts.iter().map(|&part| self.string_regex(part, format)).collect()
+            let parts = parts.iter();
+            parts.map(|&part| self.string_regex(part, bound, format)).collect()
         };
         match *self.form(id) {
             Form::And(ref parts) => Regex::intersect(&all(parts)),
@@ -174,10 +199,14 @@ impl Formulas {
                 signed(regex.clone(), sign)
             }
             Form::Format(name, sign) => {
-                signed(format(self.pool().format_name(name)), sign)
+                let name = self.pool().format_name(name);
+                format(name, sign, bound).unwrap_or_else(|| match bound {
+                    Bound::Least => Regex::empty(),
+                    Bound::Most => Regex::any_string(),
+                })
             }
-            Form::CharsGe(count) => Regex::length(bound(count), None),
-            Form::CharsLe(count) => Regex::length(0, Some(bound(count))),
+            Form::CharsGe(count) => Regex::length(length(count), None),
+            Form::CharsLe(count) => Regex::length(0, Some(length(count))),
             Form::StringIn(set, sign) => {
                 let names = self.string_set(set).iter();
                 let texts = names.map(|&name| self.pool().name_text(name));

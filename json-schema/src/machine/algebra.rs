@@ -19,7 +19,7 @@ use maskwright_grammar_core::{
 use super::prelude::UNBOUNDED;
 use crate::{
     error::SchemaError,
-    format,
+    format::{self, Bound},
     formula::{Form, FormulaId, Formulas},
     parse::JsonType,
     viability::{
@@ -82,10 +82,15 @@ pub(crate) fn limit(error: LimitError) -> AutomatonError {
     AutomatonError::Grammar { message: error.to_string() }
 }
 
+/// How many states one automaton may have: names of hosts, whose labels and
+/// whole are counted, have more than ten thousand.
+const MAX_LANGUAGE_STATES: usize = 1 << 16;
+
 /// The automaton of an expression.
 pub(crate) fn language(regex: &Regex) -> Result<Language, AutomatonError> {
-    Language::new(regex, Limits::default()).map_err(|error| {
-        AutomatonError::Grammar { message: error.to_string() }
+    let limits = Limits::default().with_max_states(MAX_LANGUAGE_STATES);
+    Language::new(regex, limits).map_err(|error| AutomatonError::Grammar {
+        message: error.to_string(),
     })
 }
 
@@ -132,11 +137,15 @@ impl Algebra {
         self.lock().typed(value, json_type).map_err(|error| late(&error))
     }
 
-    /// The language of a typed formula of strings.
-    pub(crate) fn regex(&self, formula: Typed) -> Regex {
-        self.lock().string_regex(formula, &|name| {
-            format::language(name).unwrap_or_else(Regex::any_string)
-        })
+    /// The strings that satisfy a typed formula for certain, or that may.
+    pub(crate) fn regex(&self, formula: Typed, bound: Bound) -> Regex {
+        self.lock().string_regex(formula, bound, format::language)
+    }
+
+    /// Whether a typed formula of strings is not a regular language, so that
+    /// a string has to be checked when it has ended.
+    pub(crate) fn is_checked(&self, formula: Typed) -> bool {
+        self.lock().has_format(formula, &|name| !format::is_regular(name))
     }
 
     /// Whether a container of which something was read may be finished so
@@ -221,8 +230,7 @@ impl Algebra {
         let formulas = self.lock();
         let site = formulas.string_site(formula);
         let only = site.only?;
-        // Formats are not looked at one string at a time.
-        if !site.formats.is_empty() || !site.rest.is_empty() {
+        if !site.rest.is_empty() {
             return None;
         }
         let texts = only.iter().map(|&name| formulas.pool().name_text(name));

@@ -74,6 +74,8 @@ pub(crate) struct Recorded {
     kind: Kind,
     /// Set for the frame of an item, not for those above it.
     item: Option<Ends>,
+    /// Whether it is a string whose text is checked when it ends.
+    pub(crate) checked: bool,
 }
 
 impl Recorded {
@@ -122,8 +124,50 @@ impl Machine {
             return self.prelude.key_at(Spelling::Between(()));
         }
         let kind = Kind::of_first_byte(byte);
-        let inner = self.counted(callee)?;
-        self.recorded(Recorded { inner, kind, item: Some(ends) })
+        let (inner, checked) = match self.checked(callee) {
+            Some(inner) => (inner, true),
+            None => (self.counted(callee)?, false),
+        };
+        self.recorded(Recorded { inner, kind, item: Some(ends), checked })
+    }
+
+    /// A string whose text is checked when it ends.
+    pub(crate) fn checked_string(
+        &self,
+        inner: StateId,
+    ) -> Result<StateId, AutomatonError> {
+        let (kind, item, checked) = (Kind::String, None, true);
+        self.recorded(Recorded { inner, kind, item, checked })
+    }
+
+    /// The state that reads such a string, without the record.
+    fn checked(&self, callee: StateId) -> Option<StateId> {
+        if callee.is_shared() {
+            return None;
+        }
+        match *self.table.key(callee) {
+            StateKey::Recorded(Recorded { inner, checked: true, .. }) => {
+                Some(inner)
+            }
+            _ => None,
+        }
+    }
+
+    /// Whether a waiting state is that of an array which compares the item.
+    pub(crate) fn compares_items(
+        &self,
+        mut waiting: StateId,
+    ) -> Result<bool, AutomatonError> {
+        while !waiting.is_shared() {
+            match *self.table.key(waiting) {
+                StateKey::Recorded(Recorded { inner, .. }) => waiting = inner,
+                StateKey::WaitItem { array, .. } => {
+                    return Ok(self.array_info(array)?.ends.is_some());
+                }
+                _ => break,
+            }
+        }
+        Ok(false)
     }
 
     /// The state of an item whose words can be counted, for one that reads a
@@ -185,7 +229,8 @@ impl Machine {
             return Ok(callee);
         }
         let kind = Kind::of_first_byte(byte);
-        self.recorded(Recorded { inner: callee, kind, item: None })
+        let (inner, checked) = (callee, false);
+        self.recorded(Recorded { inner, kind, item: None, checked })
     }
 
     /// Where a waiting recorded state goes on.
@@ -325,6 +370,11 @@ impl Machine {
         frame: &Frame,
         state: Recorded,
     ) -> Watch {
+        if state.checked {
+            let is_dead = state.item == Some(Ends::New)
+                && self.watch_string(frame, state.inner) == Watch::Dead;
+            return if is_dead { Watch::Dead } else { Watch::AtEnd };
+        }
         let (Some(ends), Some(memory)) = (state.item, &frame.memory) else {
             return Watch::Clear;
         };

@@ -44,10 +44,12 @@ impl Machine {
             StateKey::Number { spec, .. } => {
                 self.number_spec(spec)?.cells().is_exact()
             }
+            StateKey::String { .. } => self.is_sure(self.table.key(state))?,
+            StateKey::Pattern { site, .. } => {
+                self.object_site(site)?.leasts.is_empty()
+            }
             StateKey::Name { .. }
-            | StateKey::Pattern { .. }
             | StateKey::Listed { .. }
-            | StateKey::String { .. }
             | StateKey::Window { .. }
             | StateKey::RootEnd => true,
         })

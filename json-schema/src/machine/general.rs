@@ -46,6 +46,16 @@ pub(crate) enum KeyTest {
     Satisfies(Typed),
 }
 
+impl KeyTest {
+    /// The typed formula of strings that it asks for, if it does.
+    pub(crate) fn formula(&self) -> Option<Typed> {
+        match *self {
+            KeyTest::Satisfies(formula) => Some(formula),
+            KeyTest::Pattern(_) => None,
+        }
+    }
+}
+
 impl ClassKey<'_> {
     fn holds(&self, test: KeyTest) -> bool {
         let index = self.tests.iter().position(|&other| other == test);

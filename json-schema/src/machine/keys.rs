@@ -19,6 +19,7 @@ use smallvec::SmallVec;
 use super::{
     Machine, StateKey,
     algebra::language,
+    checked::accepting,
     classes::KeyClasses,
     distinct::watch_language,
     guard,
@@ -84,7 +85,7 @@ pub(crate) fn name_outcome(position: u32) -> Outcome {
 
 /// The outcome of a key without a declared name that is matched by the
 /// patterns of `class`.
-fn other_outcome(class: u32) -> Outcome {
+pub(crate) fn other_outcome(class: u32) -> Outcome {
     Outcome(Outcome::GUARDED_BIT | class)
 }
 
@@ -127,26 +128,30 @@ impl ObjectSite {
             return literals(&refused).not();
         }
         let others: Vec<Regex> =
-            open.iter().map(|&class| of_class(patterns, class)).collect();
+            open.iter().map(|&class| self.keys_of(class)).collect();
         let declared = literals(&allowed).or(&literals(&refused));
         let others = Regex::alternate(&others).and(&declared.not());
         literals(&allowed).or(&others)
     }
 }
 
-/// The keys that match just the patterns of `class`.
-pub(crate) fn of_class(patterns: &[Regex], class: u32) -> Regex {
-    let parts: Vec<Regex> = (0..)
-        .zip(patterns)
-        .map(|(index, pattern)| {
-            if class >> index & 1 != 0 {
-                pattern.clone()
-            } else {
-                pattern.not()
-            }
-        })
-        .collect();
-    Regex::intersect(&parts)
+impl ObjectSite {
+    /// The keys that may match just the patterns of `class`.
+    pub(crate) fn keys_of(&self, class: u32) -> Regex {
+        let parts: Vec<Regex> = self
+            .patterns
+            .iter()
+            .enumerate()
+            .map(|(index, pattern)| {
+                if class >> index & 1 != 0 {
+                    pattern.clone()
+                } else {
+                    self.leasts.least(index, pattern).not()
+                }
+            })
+            .collect();
+        Regex::intersect(&parts)
+    }
 }
 
 impl Machine {
@@ -287,8 +292,8 @@ impl Machine {
         let id = self.parts.keys.intern((site, viable))?;
         let languages = self.parts.keys.derived(id, |_| {
             let need = object.key_need(self.parts.viables.get(viable));
-            let patterns = &object.patterns;
-            std::iter::once(&need).chain(patterns).map(language).collect()
+            let tests = object.patterns.iter().chain(object.leasts.regexes());
+            std::iter::once(&need).chain(tests).map(language).collect()
         })?;
         Ok(languages)
     }
@@ -378,20 +383,19 @@ impl Machine {
         tuple: u32,
         languages: &[Language],
     ) -> Result<Option<Outcome>, AutomatonError> {
-        let viable = self.parts.viables.get(viable);
+        let allowed = self.parts.viables.get(viable);
         let object = self.object_site(site)?;
         let Tuple { names, states, .. } = self.parts.tuples.get(tuple);
         if let Some(name) = object.names.whole(*names) {
-            return Ok(viable.has_name(name).then(|| name_outcome(name)));
+            return Ok(allowed.has_name(name).then(|| name_outcome(name)));
         }
-        let class = if let Some(classes) = &object.key_classes {
-            classes.class(states)
-        } else {
-            let verdicts = self.accepts(tuple, languages);
-            let (class, _) = verdicts.unwrap_or_default();
-            u32::try_from(class).unwrap_or(u32::MAX)
-        };
-        Ok(bit(&viable.others, class).then(|| other_outcome(class)))
+        if let Some(classes) = &object.key_classes {
+            let class = classes.class(states);
+            let may_come = bit(&allowed.others, class);
+            return Ok(may_come.then(|| other_outcome(class)));
+        }
+        let accepting = accepting(states, languages);
+        self.key_outcome(site, viable, &accepting[1..])
     }
 
     /// Says whether the key that `frame` reads may yet become a used one, or
@@ -404,6 +408,10 @@ impl Machine {
         spelling: Spelling<u32>,
     ) -> Watch {
         let watch = guard::watch_key(frame);
+        let object = self.object_site(site);
+        if object.is_ok_and(|object| !object.leasts.is_empty()) {
+            return Watch::AtEnd;
+        }
         if watch == Watch::Clear {
             return watch;
         }

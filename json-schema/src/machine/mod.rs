@@ -8,6 +8,7 @@
 mod algebra;
 mod arrays;
 mod canonical;
+mod checked;
 mod classes;
 mod distinct;
 mod exact;
@@ -39,6 +40,7 @@ pub use self::policy::{Escapes, Numbers, Order, TextPolicy, Whitespace};
 use self::{
     algebra::Algebra,
     arrays::{Array, ArrayInfo, ArraySite},
+    checked::OpenOutcome,
     distinct::{NumberLeft, Recorded},
     intern::Interner,
     keys::{KeyClass, Viable},
@@ -129,6 +131,7 @@ struct Parts {
     questions: Interner<Question, values::Answers>,
     /// The verdicts of goals, bit by bit; number 0 is "none".
     outcomes: Interner<u64>,
+    open: Interner<OpenOutcome>,
     object_sites: Interner<QuestionId, ObjectSite>,
     objects: Interner<Object, ObjectInfo>,
     /// With the bits of the names, as rows hold them.
@@ -153,6 +156,7 @@ impl Parts {
         let parts = Parts {
             questions: Interner::new(MAX_PARTS),
             outcomes: Interner::new(MAX_PARTS),
+            open: Interner::new(MAX_PARTS),
             object_sites: Interner::new(MAX_PARTS),
             objects: Interner::new(MAX_PARTS),
             viables: Interner::new(MAX_PARTS),
@@ -447,6 +451,9 @@ impl Automaton for Machine {
         if resume.is_shared() {
             return self.prelude.resume(resume, outcome);
         }
+        if let Some(states) = self.resume_open(resume, outcome)? {
+            return Ok(states);
+        }
         let next = match *self.table.key(resume) {
             StateKey::WaitKey { object } => {
                 let key = KeyClass::of_outcome(outcome);
@@ -563,6 +570,18 @@ impl Automaton for Machine {
         outcome: Outcome,
         to: StateId,
     ) -> Result<Option<Frame>, AutomatonError> {
+        let given = outcome;
+        let Some(mut outcome) = self.decide(callee, given)? else {
+            return Ok(None);
+        };
+        if outcome != given {
+            if !self.resume(caller.state, outcome)?.contains(&to) {
+                return Ok(None);
+            }
+            if self.compares_items(caller.state)? {
+                outcome.0 |= Outcome::GUARDED_BIT;
+            }
+        }
         Ok(match *self.table.key(caller.state) {
             StateKey::WaitItem { .. } if outcome.is_guarded() => {
                 self.leave_item(caller, callee, to)
@@ -609,7 +628,7 @@ impl Automaton for Machine {
         }
         match self.table.key(state) {
             StateKey::Name { .. } | StateKey::Pattern { .. } => true,
-            StateKey::Recorded(state) => state.is_item(),
+            StateKey::Recorded(state) => state.is_item() || state.checked,
             _ => false,
         }
     }

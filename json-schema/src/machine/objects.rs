@@ -17,6 +17,7 @@ use smallvec::SmallVec;
 use super::{
     Machine,
     algebra::Typed,
+    checked::Leasts,
     classes::KeyClasses,
     general::KeyTest,
     keys::{KeyClass, Viable, bit, set_bit},
@@ -41,6 +42,9 @@ pub(crate) struct ObjectSite {
     pub(crate) tests: Box<[KeyTest]>,
     /// The languages of `tests`.
     pub(crate) patterns: Box<[Regex]>,
+    /// Which of those are no languages, but bounds of what is checked when
+    /// a key has ended.
+    pub(crate) leasts: Leasts<Regex>,
     /// The same, explored, where that is possible.
     pub(crate) key_classes: Option<KeyClasses>,
     /// The classes of such keys that have a key at all, bit by bit.

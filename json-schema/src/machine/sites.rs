@@ -11,15 +11,17 @@ use super::{
     Machine,
     algebra::{Algebra, Typed, language, late},
     arrays::{ArraySite, FlatArray},
+    checked::Leasts,
     classes::KeyClasses,
     general::KeyTest,
-    keys::{name_outcome, of_class, set_bit},
+    keys::{name_outcome, set_bit},
     names::Names,
     objects::{Flat, Member, ObjectSite, SiteKind},
     strings::StringSpec,
     values::{Question, QuestionId},
 };
 use crate::{
+    format::Bound,
     formula::{self, Formulas, KeySet, KeySetId},
     number::{NumberFormula, NumberSpec},
     parse::{JsonType, NameId},
@@ -59,10 +61,22 @@ impl Machine {
         spec: u32,
     ) -> Result<&StringSpec, AutomatonError> {
         self.parts.strings.derived(spec, |formulas| {
-            let languages = formulas
-                .iter()
-                .map(|&formula| language(&self.algebra.regex(formula)));
-            Ok(StringSpec { languages: languages.collect::<Result<_, _>>()? })
+            let languages = |bound, formulas: &[Typed]| {
+                let regexes = formulas
+                    .iter()
+                    .map(|&formula| self.algebra.regex(formula, bound));
+                let languages = regexes.map(|regex| language(&regex));
+                languages.collect::<Result<Vec<_>, _>>()
+            };
+            let checked: Vec<usize> = (0..formulas.len())
+                .filter(|&index| self.algebra.is_checked(formulas[index]))
+                .collect();
+            let certain: Vec<Typed> =
+                checked.iter().map(|&index| formulas[index]).collect();
+            let mut all = languages(Bound::Most, formulas)?;
+            all.extend(languages(Bound::Least, &certain)?);
+            let list = checked.into_iter().map(|index| (index, ())).collect();
+            Ok(StringSpec { languages: all.into(), leasts: Leasts { list } })
         })
     }
 
@@ -118,14 +132,21 @@ impl Machine {
             });
         }
         let patterns = self.algebra.patterns(&draft.tests);
+        let leasts = self.algebra.leasts(&draft.tests);
+        let key_classes = if leasts.is_empty() {
+            KeyClasses::explore(&patterns)?
+        } else {
+            None
+        };
         let mut site = ObjectSite {
             names: Names::new(&[]).0,
             spelled: None,
             members: Box::default(),
             by_rank: Box::default(),
             tests: draft.tests.into(),
-            key_classes: KeyClasses::explore(&patterns)?,
+            key_classes,
             patterns,
+            leasts,
             classes: SmallVec::new(),
             kind: SiteKind::General(
                 std::iter::once(table.formula).chain(goals.clone()).collect(),
@@ -176,7 +197,7 @@ impl Machine {
         }
         let declared = Regex::literals(self.algebra.texts(names));
         for class in 0..site.n_classes() {
-            let keys = of_class(&site.patterns, class).and(&declared.not());
+            let keys = site.keys_of(class).and(&declared.not());
             let language = language(&keys)?;
             if language.is_dead(language.start()) != Answer::Yes {
                 set_bit(&mut site.classes, class);
@@ -226,7 +247,7 @@ impl Machine {
         let open: Vec<Regex> = (0..)
             .zip(&flat.others)
             .filter(|(_, question)| question.is_some())
-            .map(|(class, _)| of_class(&site.patterns, class))
+            .map(|(class, _)| site.keys_of(class))
             .collect();
         if open.is_empty() {
             site.forget_patterns();
@@ -350,6 +371,7 @@ impl ObjectSite {
     fn forget_patterns(&mut self) {
         self.tests = Box::default();
         self.patterns = Box::default();
+        self.leasts = Leasts { list: Box::default() };
         self.key_classes = None;
         if let SiteKind::Flat(flat) = &mut self.kind {
             flat.others = Box::new([None]);
@@ -402,9 +424,22 @@ impl Algebra {
                     let pattern = formulas.pool().pattern_value(pattern);
                     pattern.regex().clone()
                 }
-                KeyTest::Satisfies(formula) => self.regex(formula),
+                KeyTest::Satisfies(formula) => {
+                    self.regex(formula, Bound::Most)
+                }
             })
             .collect()
+    }
+
+    /// The tests that are no languages, with the keys that meet each for
+    /// certain.
+    fn leasts(&self, tests: &[KeyTest]) -> Leasts<Regex> {
+        let checked = tests.iter().enumerate().filter_map(|(index, test)| {
+            let formula = test.formula()?;
+            let is_checked = self.is_checked(formula);
+            is_checked.then(|| (index, self.regex(formula, Bound::Least)))
+        });
+        Leasts { list: checked.collect() }
     }
 
     fn texts(&self, names: &[(NameId, bool)]) -> Vec<String> {

@@ -4,23 +4,28 @@
 //! tuple of the states of all languages, that of the need first.
 
 use maskwright_grammar_core::{
-    automaton::{AutomatonError, Hint, Outcome, RowBuilder, StateId},
+    automaton::{AutomatonError, Hint, RowBuilder, StateId},
     regular::{self, Answer, Language, Shortest},
 };
 
 use super::{
     Machine, StateKey,
     algebra::limit,
+    checked::{Leasts, accepting},
     keys::with_gaps,
     names::NameRange,
     prelude::Window,
     text::{Edge, Speller, Spelling},
 };
 
-/// The languages of one string: what it must be in, then one a goal.
+/// The languages of one string: what it must be in, then one a goal, then
+/// one of `leasts` each.
 #[derive(Debug)]
 pub(crate) struct StringSpec {
     pub(crate) languages: Box<[Language]>,
+    /// Which of them are no languages, but bounds of what is checked when the
+    /// string ends.
+    pub(crate) leasts: Leasts<()>,
 }
 
 /// The states of the languages of one string or key.
@@ -91,10 +96,22 @@ impl Machine {
         tuple: Tuple,
         languages: &[Language],
     ) -> Result<u32, AutomatonError> {
-        if tuple.is_free(languages) {
+        if tuple.is_free(languages) && !self.is_checked(tuple.of)? {
             return Ok(FREE);
         }
         self.parts.tuples.intern(tuple)
+    }
+
+    /// Whether something is checked when a string or a key has ended.
+    fn is_checked(&self, of: TupleOf) -> Result<bool, AutomatonError> {
+        Ok(match of {
+            TupleOf::String(spec) => {
+                !self.string_spec(spec)?.leasts.is_empty()
+            }
+            TupleOf::Key { site, .. } | TupleOf::Patterns { site } => {
+                !self.object_site(site)?.leasts.is_empty()
+            }
+        })
     }
 
     fn string_state(
@@ -120,7 +137,10 @@ impl Machine {
             None => &[],
         };
         let close = match spelling {
-            Spelling::Between(tuple) => self.string_close(tuple, languages)?,
+            Spelling::Between(tuple) => {
+                let states = &self.parts.tuples.get(tuple).states;
+                self.string_outcome(spec, &accepting(states, languages))?
+            }
             _ => None,
         };
         Speller {
@@ -131,6 +151,7 @@ impl Machine {
         }
         .fill(spelling, row)?;
         if let Spelling::Between(tuple) = spelling
+            && !self.is_checked(TupleOf::String(spec))?
             && let Some(least) = self.never_dies(tuple, languages)
         {
             let base = self.prelude.string(Window::FREE)?;
@@ -151,35 +172,6 @@ impl Machine {
             Shortest::Exactly(n) => u32::try_from(n).unwrap_or(u32::MAX),
             Shortest::Never | Shortest::AtLeast(_) => 0,
         })
-    }
-
-    fn string_close(
-        &self,
-        tuple: u32,
-        languages: &[Language],
-    ) -> Result<Option<Outcome>, AutomatonError> {
-        let Some((verdicts, true)) = self.accepts(tuple, languages) else {
-            return Ok(None);
-        };
-        Ok(Some(Outcome(self.parts.outcomes.intern(verdicts)?)))
-    }
-
-    /// Which goals accept in a tuple, bit by bit, and whether its need does.
-    pub(crate) fn accepts(
-        &self,
-        tuple: u32,
-        languages: &[Language],
-    ) -> Option<(u64, bool)> {
-        let states = &self.parts.tuples.get(tuple).states;
-        let mut accepting =
-            states.iter().zip(languages).map(|(state, language)| {
-                state.is_some_and(|state| language.is_accepting(state))
-            });
-        let need = accepting.next()?;
-        let verdicts = (0..)
-            .zip(accepting)
-            .fold(0, |bits, (index, holds)| bits | u64::from(holds) << index);
-        Some((verdicts, need))
     }
 
     /// The edges of a tuple: those of its need, cut where a goal's change.

@@ -219,7 +219,11 @@ impl Machine {
             return Ok(Some(start));
         }
         let spec = self.parts.strings.intern(typed.formulas())?;
-        self.string_start(spec).map(Some)
+        let start = self.string_start(spec)?;
+        if self.string_spec(spec)?.leasts.is_empty() {
+            return Ok(Some(start));
+        }
+        self.checked_string(start).map(Some)
     }
 
     fn number_callees(

@@ -23,6 +23,7 @@ use std::collections::BTreeMap;
 use serde_json::Value;
 
 pub use json::{JsonError, read_json};
+pub(crate) use pattern::language_matches;
 pub use pattern::{Pattern, PatternError};
 pub(crate) use pool::id;
 pub use pool::{

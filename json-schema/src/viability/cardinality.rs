@@ -3,6 +3,7 @@
 use maskwright_grammar_core::regular::{Language, Limits, WordCount};
 
 use super::{Result, Viability};
+use crate::format::Bound;
 use crate::formula::{
     ArraySite, Form, FormulaId, Formulas, KeySet, KeySetId, ObjectSite,
     SiteName,
@@ -208,17 +209,15 @@ impl Viability {
         cap: u64,
     ) -> Cardinality {
         let nothing = Cardinality { at_least: 0, exact: false };
-        let (regex, exact) = self.expression(formulas, typed);
+        let (mut regex, exact) = self.expression(formulas, typed);
+        if !exact {
+            regex = formulas.string_regex(typed, Bound::Least, self.formats);
+        }
         let Ok(language) = Language::new(&regex, Limits::new()) else {
             return nothing;
         };
-        if !exact {
-            return nothing;
-        }
         match language.count_words(language.start(), cap) {
-            WordCount::Exactly(at_least) => {
-                Cardinality { at_least, exact: true }
-            }
+            WordCount::Exactly(at_least) => Cardinality { at_least, exact },
             WordCount::MoreThanCap => {
                 Cardinality { at_least: cap, exact: false }
             }

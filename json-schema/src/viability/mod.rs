@@ -29,10 +29,10 @@ mod objects;
 mod scalars;
 
 pub use cardinality::Cardinality;
-use maskwright_grammar_core::regular::Regex;
 use maskwright_grammar_core::util::FxHashMap;
 
 use crate::error::{ErrorKind, SchemaError};
+use crate::format::Languages;
 use crate::formula::{FormulaId, Formulas};
 use crate::parse::{JsonType, NameId};
 
@@ -111,7 +111,7 @@ pub struct Viability {
     /// Whether the budget of this question was spent.
     aborted: bool,
     n_unknown: u64,
-    formats: fn(&str) -> Option<Regex>,
+    formats: Languages,
 }
 
 /// No open question.
@@ -132,17 +132,14 @@ impl Viability {
             path: 0,
             aborted: false,
             n_unknown: 0,
-            formats: |_| None,
+            formats: |_, _, _| None,
         }
     }
 
     /// Sets the expressions of formats. Strings of a format without one
     /// are undecided.
     #[must_use]
-    pub fn with_formats(
-        mut self,
-        formats: fn(&str) -> Option<Regex>,
-    ) -> Viability {
+    pub fn with_formats(mut self, formats: Languages) -> Viability {
         self.formats = formats;
         self
     }

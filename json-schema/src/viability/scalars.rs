@@ -1,10 +1,10 @@
 //! Strings and numbers: decided by the automata and by arithmetic.
 
 use maskwright_grammar_core::regular::{Answer, Language, Limits, Regex};
-use maskwright_grammar_core::util::FxHashMap;
 
 use super::{Verdict, Viability};
-use crate::formula::{Form, FormulaId, Formulas};
+use crate::format::{self, Bound};
+use crate::formula::{FormulaId, Formulas};
 use crate::number::Cells;
 
 impl Viability {
@@ -31,7 +31,7 @@ impl Viability {
                 let text = formulas.pool().name_text(name);
                 formulas.string_holds(typed, text)
             });
-            let certain = plain || !found || !has_format(formulas, typed);
+            let certain = plain || !found || self.knows(formulas, typed);
             return match (found, certain) {
                 (false, _) => Verdict::No,
                 (true, true) => Verdict::Yes,
@@ -58,63 +58,45 @@ impl Viability {
                 Answer::Unknown => Verdict::Unknown,
             };
         }
-        let (regex, exact) = self.expression(formulas, typed);
-        let dead = Language::new(&regex, Limits::new())
-            .map_or(Answer::Unknown, |language| {
-                language.is_dead(language.start())
-            });
-        match dead {
-            Answer::Yes => Verdict::No,
-            Answer::No if exact => Verdict::Yes,
+        let is_dead = |regex: &Regex| {
+            Language::new(regex, Limits::new())
+                .map_or(Answer::Unknown, |language| {
+                    language.is_dead(language.start())
+                })
+        };
+        let (most, exact) = self.expression(formulas, typed);
+        match is_dead(&most) {
+            Answer::Yes => return Verdict::No,
+            Answer::No if exact => return Verdict::Yes,
+            Answer::Unknown if exact => return Verdict::Unknown,
+            _ => {}
+        }
+        let least = formulas.string_regex(typed, Bound::Least, self.formats);
+        match is_dead(&least) {
+            Answer::No => Verdict::Yes,
             _ => Verdict::Unknown,
         }
     }
 
-    /// The strings of a typed formula, and whether the expression is exact;
-    /// otherwise it has strings too many.
+    /// The strings that may satisfy a typed formula, and whether these are
+    /// those that do.
     pub(super) fn expression(
         &self,
-        formulas: &mut Formulas,
+        formulas: &Formulas,
         typed: FormulaId,
     ) -> (Regex, bool) {
-        let known = self.formats;
-        let undecided =
-            formulas.rewrite(typed, &mut FxHashMap::default(), &|form| {
-                match form {
-                    Form::Format(..) => Some(FormulaId::TRUE),
-                    _ => None,
-                }
-            });
-        let exact =
-            undecided == typed || formats_known(formulas, typed, known);
-        let formula = if exact { typed } else { undecided };
-        let regex = formulas.string_regex(formula, &|name| {
-            known(name).unwrap_or_else(Regex::any_string)
-        });
-        (regex, exact)
+        let regex = formulas.string_regex(typed, Bound::Most, self.formats);
+        let is_loose = |name: &str| {
+            !format::is_regular(name)
+                || (self.formats)(name, true, Bound::Most).is_none()
+        };
+        (regex, !formulas.has_format(typed, &is_loose))
     }
-}
 
-/// Whether a string formula asks for a format.
-fn has_format(formulas: &Formulas, id: FormulaId) -> bool {
-    match formulas.form(id) {
-        Form::Format(..) => true,
-        form => form.parts().iter().any(|&part| has_format(formulas, part)),
-    }
-}
-
-fn formats_known(
-    formulas: &Formulas,
-    id: FormulaId,
-    known: fn(&str) -> Option<Regex>,
-) -> bool {
-    match formulas.form(id) {
-        Form::Format(format, _) => {
-            known(formulas.pool().format_name(*format)).is_some()
-        }
-        form => form
-            .parts()
-            .iter()
-            .all(|&part| formats_known(formulas, part, known)),
+    /// Whether all formats of a formula are known.
+    fn knows(&self, formulas: &Formulas, typed: FormulaId) -> bool {
+        let is_unknown =
+            |name: &str| (self.formats)(name, true, Bound::Most).is_none();
+        !formulas.has_format(typed, &is_unknown)
     }
 }

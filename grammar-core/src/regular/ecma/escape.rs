@@ -132,8 +132,20 @@ pub(super) fn read(
             backreference(at, &format!("\\k{}", &rest[..end]))
         }
         _ if letter.is_ascii_alphanumeric() => unknown(at, letter),
+        _ if input.strict && !is_syntax(letter, in_class) => syntax(
+            at,
+            format!(
+                "`\\{letter}` is no escape of ECMA-262 with the flag `u`; \
+                 remove the backslash"
+            ),
+        ),
         _ => point(u32::from(letter)),
     }
+}
+
+/// Whether a character may be escaped by the letter of ECMA-262.
+fn is_syntax(letter: char, in_class: bool) -> bool {
+    r"^$\.*+?()[]{}|/".contains(letter) || in_class && letter == '-'
 }
 
 fn backreference<T>(at: usize, name: &str) -> Result<T, PatternError> {

@@ -42,4 +42,18 @@ impl Regex {
         super::rust::check_length(pattern, limits)?;
         parser::parse(pattern, limits).map(|regex| regex.search())
     }
+
+    /// Checks that a pattern is in the syntax of ECMA-262 with the `u` flag,
+    /// by the letter and backreferences included.
+    ///
+    /// # Errors
+    ///
+    /// Fails when the pattern is not in the syntax, or over a limit.
+    pub fn check_ecma(
+        pattern: &str,
+        limits: &Limits,
+    ) -> Result<(), PatternError> {
+        super::rust::check_length(pattern, limits)?;
+        parser::check(pattern, limits)
+    }
 }

@@ -13,30 +13,23 @@ pub(super) fn parse(
     pattern: &str,
     limits: &Limits,
 ) -> Result<Regex, PatternError> {
-    let mut parser = Parser {
-        input: Input { text: pattern, at: 0 },
-        limits,
-        ops: Vec::new(),
-        stack: vec![Frame::new(Kind::Group, 0)],
-        names: Vec::new(),
-        properties: Properties::default(),
-    };
-    while let Some(first) = parser.input.peek() {
-        parser.term(first)?;
-        if parser.ops.len() > limits.max_terms() {
-            let limit = limits.max_terms();
-            let given = parser.ops.len();
-            let error = LimitError::new(LimitKind::Terms, limit, given);
-            return Err(PatternError::limit(parser.input.at, error));
-        }
-    }
-    parser.finish()
+    Parser::new(pattern, limits, false).parse()
+}
+
+/// Checks the syntax of a pattern by the letter of ECMA-262.
+pub(super) fn check(
+    pattern: &str,
+    limits: &Limits,
+) -> Result<(), PatternError> {
+    Parser::new(pattern, limits, true).parse().map(|_| ())
 }
 
 /// A pattern and how far it has been read.
 pub(super) struct Input<'p> {
     pub(super) text: &'p str,
     pub(super) at: usize,
+    /// Whether what is no ECMA-262 but has only one meaning is an error.
+    pub(super) strict: bool,
 }
 
 impl<'p> Input<'p> {
@@ -107,10 +100,94 @@ struct Parser<'p> {
     /// Never empty until the pattern ends.
     stack: Vec<Frame>,
     names: Vec<&'p str>,
+    /// The number of groups that capture.
+    n_groups: u64,
+    /// Where groups are referred to; read only where nothing is matched.
+    references: Vec<(usize, Reference<'p>)>,
     properties: Properties,
 }
 
-impl Parser<'_> {
+/// What a backreference refers to.
+#[derive(Clone, Copy)]
+enum Reference<'p> {
+    Number(u64),
+    Name(&'p str),
+}
+
+impl<'p> Parser<'p> {
+    fn new(pattern: &'p str, limits: &'p Limits, strict: bool) -> Parser<'p> {
+        Parser {
+            input: Input { text: pattern, at: 0, strict },
+            limits,
+            ops: Vec::new(),
+            stack: vec![Frame::new(Kind::Group, 0)],
+            names: Vec::new(),
+            n_groups: 0,
+            references: Vec::new(),
+            properties: Properties::default(),
+        }
+    }
+
+    fn parse(mut self) -> Result<Regex, PatternError> {
+        while let Some(first) = self.input.peek() {
+            self.term(first)?;
+            let (limit, given) = (self.limits.max_terms(), self.ops.len());
+            if given > limit {
+                let error = LimitError::new(LimitKind::Terms, limit, given);
+                return Err(PatternError::limit(self.input.at, error));
+            }
+        }
+        self.check_references()?;
+        self.finish()
+    }
+
+    /// Reads a backreference, backslash included, if one comes.
+    fn reference(&mut self) -> Result<bool, PatternError> {
+        let at = self.input.at;
+        if self.input.eat("\\k<") {
+            let name = self.name(at)?;
+            self.references.push((at, Reference::Name(name)));
+            return Ok(true);
+        }
+        let digits = self.input.rest().strip_prefix('\\');
+        if !digits
+            .is_some_and(|rest| rest.starts_with(|c| c > '0' && c <= '9'))
+        {
+            return Ok(false);
+        }
+        self.input.next();
+        let number = self.number().unwrap_or_default();
+        self.references.push((at, Reference::Number(number)));
+        Ok(true)
+    }
+
+    fn check_references(&self) -> Result<(), PatternError> {
+        for &(at, reference) in &self.references {
+            match reference {
+                Reference::Number(number) if number > self.n_groups => {
+                    let n_groups = self.n_groups;
+                    return syntax(
+                        at,
+                        format!(
+                            "the backreference `\\{number}` refers to no group: \
+                             there are {n_groups}"
+                        ),
+                    );
+                }
+                Reference::Name(name) if !self.names.contains(&name) => {
+                    return syntax(
+                        at,
+                        format!(
+                            "the backreference `\\k<{name}>` refers to no group"
+                        ),
+                    );
+                }
+                Reference::Number(_) | Reference::Name(_) => {}
+            }
+        }
+        Ok(())
+    }
+
     fn term(&mut self, first: char) -> Result<(), PatternError> {
         let at = self.input.at;
         match first {
@@ -205,6 +282,7 @@ impl Parser<'_> {
         } else if self.input.rest().starts_with('?') {
             return unknown_group(self.input.rest(), at);
         } else {
+            self.n_groups += 1;
             Kind::Group
         };
         let limit = self.limits.max_nesting();
@@ -218,6 +296,20 @@ impl Parser<'_> {
     }
 
     fn group_name(&mut self, at: usize) -> Result<(), PatternError> {
+        let name = self.name(at)?;
+        if self.names.contains(&name) {
+            return syntax(
+                at,
+                format!("the group name `{name}` is used twice; rename one"),
+            );
+        }
+        self.names.push(name);
+        self.n_groups += 1;
+        Ok(())
+    }
+
+    /// Reads the name of a group and the `>` after it.
+    fn name(&mut self, at: usize) -> Result<&'p str, PatternError> {
         let rest = self.input.rest();
         let Some(end) = rest.find('>') else {
             return syntax(at, "the name of this group has no closing `>`");
@@ -234,15 +326,8 @@ impl Parser<'_> {
                 ),
             );
         }
-        if self.names.contains(&name) {
-            return syntax(
-                at,
-                format!("the group name `{name}` is used twice; rename one"),
-            );
-        }
-        self.names.push(name);
         self.input.at += end + 1;
-        Ok(())
+        Ok(name)
     }
 
     fn close_group(&mut self, at: usize) -> Result<(), PatternError> {
@@ -405,6 +490,9 @@ impl Parser<'_> {
         if self.input.eat("\\B") {
             return self.push_assertion(boundary(true));
         }
+        if self.input.strict && self.reference()? {
+            return self.push_atom(Op::Class(CharSet::empty()));
+        }
         let escape =
             escape::read(&mut self.input, &mut self.properties, false, at)?;
         self.push_atom(Op::Class(escape.into_set()))
@@ -433,6 +521,13 @@ impl Parser<'_> {
             let (Escape::Character(lo), Escape::Character(hi)) =
                 (&first, &last)
             else {
+                if self.input.strict {
+                    return syntax(
+                        at,
+                        "an end of this range is a class; escape the `-` to \
+                         mean the character",
+                    );
+                }
                 first.add_to(&mut ranges);
                 ranges.push((u32::from('-'), u32::from('-')));
                 last.add_to(&mut ranges);

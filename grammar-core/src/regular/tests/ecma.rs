@@ -103,3 +103,104 @@ fn what_is_refused_says_where_and_why() {
         assert!(error.message().contains(needle), "{pattern}: {error}");
     }
 }
+
+/// Patterns by the letter of ECMA-262 with the flag `u`.
+const STRICT: &[&str] = &[
+    "",
+    "abc",
+    "^[a-zA-Z0-9_]{3,16}$",
+    r"^\d{4}-\d{2}-\d{2}$",
+    r"([abc])+\s+$",
+    "(?<name>x)",
+    r"(?<n>a)\k<n>",
+    "(?<=a+)b",
+    "(?<!a)b(?=c)(?!d)",
+    "[]",
+    "[^]",
+    r"\cA",
+    r"(a)(b)\2\1",
+    r"((((a))))*?",
+    r"[\w.-]+@[\w.-]+\.[a-z]{2,}",
+    r"^\/api\/(.*)$",
+    r"[а-яА-Я]",
+    r"[\u4e00-\u9fa5]",
+    r"[\x00-\x1f]",
+    r"[+--]|[--/]|[a-]|[-a]|[--]|[-]",
+    r"\p{L}\P{Lu}\p{Script=Greek}",
+    r"\u{1F600}\0\x41\u00e9",
+    "a{0,0}b{2,10}c{99,100}?",
+    "(?<year>\\d)(?<month>\\d)(?<day>\\d)",
+    r"[\[\]\\^$.\-]",
+    r"[\n-~]",
+    "||",
+    r"\1(a)",
+    r"\k<n>(?<n>a)",
+    r"a\/b[\-]\]",
+    "()",
+];
+
+/// Texts that are none.
+const NOT_STRICT: &[&str] = &[
+    "*",
+    "+a",
+    "?",
+    "\\",
+    "a\\",
+    "^(abc]",
+    "(",
+    "a)",
+    "[a",
+    "[\\]",
+    "(a[)]",
+    r"\a",
+    "((a)",
+    "(a))",
+    "(?P<name>x)",
+    "(?P<n>a)(?P=n)",
+    "(?#comment)a",
+    "(?i)abc",
+    "a**",
+    "a{2}{3}",
+    "^*",
+    r"\b+",
+    "(?=a)*",
+    "(?<=a)?",
+    "a{2,1}",
+    "a{10,9}",
+    "{",
+    "a{",
+    "a{,2}",
+    "]",
+    "}",
+    "[z-a]",
+    r"[\d-z]",
+    r"[a-\d]",
+    "[a--]",
+    r"[\x41-\x40]",
+    r"\1",
+    r"(a)\2",
+    r"\k<n>",
+    r"[(?<n>]\k<n>",
+    r"\((?:a)\1",
+    "(?<n>a)(?<n>b)",
+    "(?<1>a)",
+    r"\p{Foo}",
+    r"\00",
+    r"[\00]",
+    r"\x4",
+    r"\u{110000}",
+    r"\-",
+    r"\c1",
+];
+
+#[test]
+fn syntax_is_checked_by_the_letter() {
+    let limits = Limits::new();
+    for text in STRICT {
+        let checked = Regex::check_ecma(text, &limits);
+        assert!(checked.is_ok(), "{text}: {checked:?}");
+    }
+    for text in NOT_STRICT {
+        assert!(Regex::check_ecma(text, &limits).is_err(), "{text}");
+    }
+}

@@ -6,9 +6,9 @@ use std::{
 };
 
 use clap::Args;
-use maskwright::grammar::{Grammar, SchemaOptions};
-use maskwright_json_schema::{
-    Draft, Escapes, FormatPolicy, Numbers, Order, Whitespace,
+use maskwright::grammar::{
+    Draft, Escapes, FormatPolicy, Grammar, Numbers, Order, SchemaOptions,
+    Whitespace,
 };
 
 use crate::fail::Fail;
