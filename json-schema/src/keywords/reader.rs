@@ -117,9 +117,10 @@ impl<'a> Reader<'_, 'a> {
                 self.used("$recursiveRef");
                 reference::recursive(self, value)?;
             }
-            "$schema" | "$id" | "$anchor" | "$dynamicAnchor"
-            | "$recursiveAnchor" | "$vocabulary" | "$comment" => {}
-            "id" => return Ok(self.draft() == Draft::Draft4),
+            "id" | "$schema" | "$id" | "$anchor" | "$dynamicAnchor"
+            | "$recursiveAnchor" | "$vocabulary" => {
+                return Ok(super::is_in(keyword, self.draft()));
+            }
             "definitions" | "$defs" => {
                 if !value.is_object() {
                     return Err(self.invalid(keyword, "an object of schemas"));

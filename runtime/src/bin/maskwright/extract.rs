@@ -82,6 +82,7 @@ pub(crate) fn run(args: &ExtractArgs) -> Result<(), Fail> {
             "steered_tokens": generation.n_steered,
             "prompt_ms": millis(generation.prompt_time),
             "decode_ms": millis(generation.decode_time),
+            "warnings": grammar.warnings(),
         });
         writeln!(stdout, "{output}").map_err(Fail::write)
     } else {
