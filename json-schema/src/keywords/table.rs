@@ -65,7 +65,8 @@ const NOTES: &[Note] = &[
     Note {
         mark: "4",
         text: "An object whose keys more than ten expressions tell apart is \
-               an error once it is reached.",
+               an error once it is reached, where these can match in \
+               thousands of ways (by which of many words a key has, say).",
         keywords: &["patternProperties", "propertyNames"],
     },
     Note {

@@ -19,7 +19,7 @@ use smallvec::SmallVec;
 use super::{
     Machine, StateKey,
     algebra::language,
-    classes::KeyClasses,
+    classes::{KeyClasses, holding},
     distinct::watch_language,
     guard,
     names::NameRange,
@@ -82,8 +82,7 @@ pub(crate) fn name_outcome(position: u32) -> Outcome {
     Outcome(position + 1)
 }
 
-/// The outcome of a key without a declared name that is matched by the
-/// patterns of `class`.
+/// The outcome of a key without a declared name, of a class.
 fn other_outcome(class: u32) -> Outcome {
     Outcome(Outcome::GUARDED_BIT | class)
 }
@@ -93,7 +92,7 @@ fn other_outcome(class: u32) -> Outcome {
 pub(crate) enum KeyClass {
     /// The declared name at a position.
     Name(u32),
-    /// Any other key, by the patterns that match it, bit by bit.
+    /// Any other key, by its class among those of the site.
     Other(u32),
 }
 
@@ -111,7 +110,6 @@ impl KeyClass {
 impl ObjectSite {
     /// The keys of `viable`, as a language.
     fn key_need(&self, viable: &Viable) -> Regex {
-        let patterns = &self.patterns;
         let names = 0..self.names.len();
         let (allowed, refused): (Vec<u32>, Vec<u32>) =
             names.partition(|&name| viable.has_name(name));
@@ -120,32 +118,48 @@ impl ObjectSite {
                 names.iter().map(|&name| self.names.text(name)).collect();
             Regex::literals(&texts)
         };
-        let classes = 0..1 << patterns.len();
-        let (open, closed): (Vec<u32>, Vec<u32>) =
-            classes.partition(|&class| bit(&viable.others, class));
-        if closed.is_empty() {
+        let is_open = |class| bit(&viable.others, class);
+        if self.existing_classes().all(is_open) {
             return literals(&refused).not();
         }
-        let others: Vec<Regex> =
-            open.iter().map(|&class| of_class(patterns, class)).collect();
         let declared = literals(&allowed).or(&literals(&refused));
-        let others = Regex::alternate(&others).and(&declared.not());
+        let others = self.keys_of(is_open).and(&declared.not());
         literals(&allowed).or(&others)
+    }
+
+    fn existing_classes(&self) -> impl Iterator<Item = u32> + '_ {
+        (0..self.n_classes()).filter(|&class| self.class_exists(class))
+    }
+
+    /// The keys of open classes, as a language; beside them it may have
+    /// declared names.
+    pub(crate) fn keys_of(&self, is_open: impl Fn(u32) -> bool) -> Regex {
+        let (open, closed): (Vec<u32>, Vec<u32>) =
+            self.existing_classes().partition(|&class| is_open(class));
+        let all = |classes: &[u32]| {
+            let each = classes.iter().map(|&class| {
+                of_class(&self.patterns, self.table.holding(class))
+            });
+            Regex::alternate(&each.collect::<Vec<_>>())
+        };
+        // Each class is as long as all patterns: few of them are best.
+        if closed.len() < open.len() { all(&closed).not() } else { all(&open) }
     }
 }
 
-/// The keys that match just the patterns of `class`.
-pub(crate) fn of_class(patterns: &[Regex], class: u32) -> Regex {
-    let parts: Vec<Regex> = (0..)
-        .zip(patterns)
-        .map(|(index, pattern)| {
-            if class >> index & 1 != 0 {
-                pattern.clone()
-            } else {
-                pattern.not()
-            }
-        })
-        .collect();
+/// The keys that match just the patterns of a class.
+pub(crate) fn of_class(patterns: &[Regex], holding: &[u64]) -> Regex {
+    let parts: Vec<Regex> =
+        (0..)
+            .zip(patterns)
+            .map(|(index, pattern)| {
+                if bit(holding, index) {
+                    pattern.clone()
+                } else {
+                    pattern.not()
+                }
+            })
+            .collect();
     Regex::intersect(&parts)
 }
 
@@ -384,14 +398,15 @@ impl Machine {
         if let Some(name) = object.names.whole(*names) {
             return Ok(viable.has_name(name).then(|| name_outcome(name)));
         }
-        let class = if let Some(classes) = &object.key_classes {
-            classes.class(states)
-        } else {
-            let verdicts = self.accepts(tuple, languages);
-            let (class, _) = verdicts.unwrap_or_default();
-            u32::try_from(class).unwrap_or(u32::MAX)
+        let class = match (&object.key_classes, &**states, languages) {
+            (Some(classes), ..) => classes.class(states),
+            (None, [_, states @ ..], [_, languages @ ..]) => {
+                object.table.class(&holding(languages, states))
+            }
+            _ => None,
         };
-        Ok(bit(&viable.others, class).then(|| other_outcome(class)))
+        let class = class.filter(|&class| bit(&viable.others, class));
+        Ok(class.map(other_outcome))
     }
 
     /// Says whether the key that `frame` reads may yet become a used one, or

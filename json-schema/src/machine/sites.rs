@@ -5,13 +5,12 @@ use maskwright_grammar_core::{
     automaton::AutomatonError,
     regular::{Answer, Regex},
 };
-use smallvec::SmallVec;
 
 use super::{
     Machine,
     algebra::{Algebra, Typed, language, late},
     arrays::{ArraySite, FlatArray},
-    classes::KeyClasses,
+    classes::{ClassTable, Classes, Explored},
     general::KeyTest,
     keys::{name_outcome, of_class, set_bit},
     names::Names,
@@ -25,7 +24,8 @@ use crate::{
     parse::{JsonType, NameId},
 };
 
-/// How many conditions may tell keys without a declared name apart.
+/// How many conditions may tell keys without a declared name apart whose
+/// classes were not explored: then every set of them may be one.
 const MAX_TESTS: usize = 10;
 /// Up to how many values of items are counted.
 const MAX_COUNTED: u64 = 4_096;
@@ -110,13 +110,6 @@ impl Machine {
         }
         draft.tests.sort_unstable();
         draft.tests.dedup();
-        if draft.tests.len() > MAX_TESTS {
-            return Err(AutomatonError::Limit {
-                name: "max_key_patterns",
-                what: "the number of patterns for the keys of one object",
-                limit: MAX_TESTS,
-            });
-        }
         let patterns = self.algebra.patterns(&draft.tests);
         let mut site = ObjectSite {
             names: Names::new(&[]).0,
@@ -124,9 +117,10 @@ impl Machine {
             members: Box::default(),
             by_rank: Box::default(),
             tests: draft.tests.into(),
-            key_classes: KeyClasses::explore(&patterns)?,
+            table: ClassTable::one(),
+            key_classes: None,
             patterns,
-            classes: SmallVec::new(),
+            classes: Classes::new(),
             kind: SiteKind::General(
                 std::iter::once(table.formula).chain(goals.clone()).collect(),
             ),
@@ -160,7 +154,7 @@ impl Machine {
         Ok(if decided { Vec::new() } else { goals })
     }
 
-    /// Finds which classes of undeclared keys have a key at all.
+    /// Finds the classes of undeclared keys, and which have a key at all.
     fn find_classes(
         &self,
         site: &mut ObjectSite,
@@ -170,14 +164,28 @@ impl Machine {
             set_bit(&mut site.classes, 0);
             return Ok(());
         }
-        if let Some(known) = &site.key_classes {
-            site.classes = SmallVec::from_slice(known.of(&known.start()));
+        let texts = self.algebra.texts(names);
+        let n_tests = site.tests.len();
+        let many = n_tests > MAX_TESTS;
+        if let Some(explored) = Explored::new(&site.patterns, &texts, many)? {
+            site.table = explored.table;
+            site.classes = explored.open;
+            site.key_classes = explored.key_classes;
             return Ok(());
         }
-        let declared = Regex::literals(self.algebra.texts(names));
+        if many {
+            return Err(AutomatonError::Limit {
+                name: "max_key_patterns",
+                what: "the number of patterns for the keys of one object \
+                       that can match in so many ways",
+                limit: MAX_TESTS,
+            });
+        }
+        site.table = ClassTable::all(n_tests);
+        let declared = Regex::literals(texts);
         for class in 0..site.n_classes() {
-            let keys = of_class(&site.patterns, class).and(&declared.not());
-            let language = language(&keys)?;
+            let keys = of_class(&site.patterns, site.table.holding(class));
+            let language = language(&keys.and(&declared.not()))?;
             if language.is_dead(language.start()) != Answer::Yes {
                 set_bit(&mut site.classes, class);
             }
@@ -223,12 +231,7 @@ impl Machine {
         if site.tests.is_empty() {
             return Ok(());
         }
-        let open: Vec<Regex> = (0..)
-            .zip(&flat.others)
-            .filter(|(_, question)| question.is_some())
-            .map(|(class, _)| of_class(&site.patterns, class))
-            .collect();
-        if open.is_empty() {
+        if !flat.is_open() {
             site.forget_patterns();
             return Ok(());
         }
@@ -237,7 +240,10 @@ impl Machine {
             return Ok(());
         }
         let declared = Regex::literals(self.algebra.texts(names));
-        let keys = Regex::alternate(&open).and(&declared.not());
+        let is_open = |class: u32| {
+            flat.others.get(class as usize).is_some_and(Option::is_some)
+        };
+        let keys = site.keys_of(is_open).and(&declared.not());
         let language = language(&keys)?;
         let Some(words) = language.enumerate(MAX_WORDS) else {
             return Ok(());
@@ -350,6 +356,7 @@ impl ObjectSite {
     fn forget_patterns(&mut self) {
         self.tests = Box::default();
         self.patterns = Box::default();
+        self.table = ClassTable::one();
         self.key_classes = None;
         if let SiteKind::Flat(flat) = &mut self.kind {
             flat.others = Box::new([None]);
