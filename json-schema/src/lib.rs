@@ -107,10 +107,15 @@ impl Options {
 pub struct Compiled {
     /// The machine over bytes.
     pub automaton: Arc<dyn Automaton>,
-    /// What was noticed: keywords that are only annotations here.
+    /// What was noticed: keywords that are only annotations here, or were
+    /// left out.
     pub warnings: Vec<String>,
-    /// The same, with the keyword, its place and the reason apart.
+    /// The same, with the keyword, its place and the reason apart; what was
+    /// left out aside.
     pub notes: Vec<Warning>,
+    /// What cannot be enforced and was left out, as the errors that it is
+    /// without [`lenient`](parse::Options::lenient).
+    pub left_out: Vec<SchemaError>,
     machine: Arc<Machine>,
 }
 
@@ -171,11 +176,14 @@ fn build(
 ) -> Result<Compiled, SchemaError> {
     refuse_unsupported(&schema)?;
     let notes = schema.warnings().to_vec();
-    let warnings = notes.iter().map(ToString::to_string).collect();
+    let left_out = schema.left_out().to_vec();
+    let omitted = left_out.iter().map(|error| format!("left out: {error}"));
+    let warnings =
+        notes.iter().map(ToString::to_string).chain(omitted).collect();
     let formulas = Formulas::new(Arc::new(schema), pool, options.parse.limits);
     let machine = Arc::new(Machine::new(formulas, options.text)?);
     let automaton = Arc::clone(&machine) as Arc<dyn Automaton>;
-    Ok(Compiled { automaton, warnings, notes, machine })
+    Ok(Compiled { automaton, warnings, notes, left_out, machine })
 }
 
 /// Refuses keywords that are understood but cannot be enforced yet.

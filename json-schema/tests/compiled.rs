@@ -2,7 +2,8 @@
 
 use maskwright_grammar_core::automaton::Recognizer;
 use maskwright_json_schema::{
-    Draft, Options, WarningReason, compile, compile_value,
+    Compiled, Draft, FormatPolicy, Options, WarningReason, compile,
+    compile_value,
 };
 
 #[test]
@@ -91,4 +92,89 @@ fn states_are_counted_as_they_are_made() {
     let after = compiled.stats();
     assert!(before.n_states < after.n_states, "{before:?} {after:?}");
     assert_eq!(after.n_inexact, 0);
+}
+
+fn lenient() -> Options {
+    let mut options = Options::widest();
+    options.parse.lenient = true;
+    options.parse.format = FormatPolicy::AssertAll;
+    options
+}
+
+/// The pointers and kinds of what was left out.
+fn left_out(compiled: &Compiled) -> Vec<(&str, &str)> {
+    let all = compiled.left_out.iter();
+    all.map(|it| (it.location().pointer.as_str(), it.kind_name())).collect()
+}
+
+fn accepts(compiled: &Compiled, text: &str) -> bool {
+    let automaton = compiled.automaton.clone();
+    let mut recognizer = Recognizer::new(automaton).expect("it starts");
+    recognizer.push_bytes(text.as_bytes()).expect("small")
+        && recognizer.is_accepting().expect("small")
+}
+
+#[test]
+fn what_cannot_be_enforced_is_left_out_and_listed() {
+    let schema = r#"{"properties": {
+        "a": {"pattern": "^(.)\\1$", "minLength": 2},
+        "b": {"format": "phone", "type": "string"}
+    }}"#;
+    let compiled = compile(schema, &lenient()).expect("lenient");
+    assert_eq!(
+        left_out(&compiled),
+        [
+            ("/properties/a/pattern", "unsupported_regex"),
+            ("/properties/b/format", "unknown_format"),
+        ],
+    );
+    assert_eq!(compiled.warnings.len(), 2, "{:?}", compiled.warnings);
+    assert!(accepts(&compiled, r#"{"a":"ab","b":""}"#));
+    assert!(!accepts(&compiled, r#"{"a":"a"}"#));
+    assert!(!accepts(&compiled, r#"{"b":1}"#));
+    let strict = Options { text: lenient().text, ..Options::default() };
+    assert!(compile(schema, &strict).is_err());
+}
+
+/// No key may be refused, or held to a schema, for a pattern that nobody
+/// knows it does not match.
+#[test]
+fn a_pattern_of_keys_that_is_left_out_takes_every_key() {
+    let schema = r#"{
+        "patternProperties": {
+            "^(.)\\1$": {"type": "string"},
+            "^n": {"type": "number"}
+        },
+        "properties": {"s": {"type": "string"}},
+        "additionalProperties": false
+    }"#;
+    let compiled = compile(schema, &lenient()).expect("lenient");
+    let place = "/patternProperties/^(.)\\1$";
+    assert_eq!(left_out(&compiled), [(place, "unsupported_regex")]);
+    assert!(accepts(&compiled, r#"{"aa":1,"ab":"","n":1,"s":""}"#));
+    assert!(!accepts(&compiled, r#"{"n":""}"#));
+    assert!(!accepts(&compiled, r#"{"s":1}"#));
+    let unevaluated = r#"{
+        "allOf": [{"patternProperties": {"^(.)\\1$": true}}],
+        "unevaluatedProperties": false
+    }"#;
+    let compiled = compile(unevaluated, &lenient()).expect("lenient");
+    assert!(accepts(&compiled, r#"{"aa":1,"ab":1}"#));
+}
+
+#[test]
+fn faults_of_a_schema_are_errors_however_lenient() {
+    for (schema, kind) in [
+        (r#"{"pattern": "("}"#, "invalid_regex"),
+        (r##"{"$ref": "#/definitions/none"}"##, "unresolved_ref"),
+        (r#"{"minimum": "3"}"#, "invalid_keyword"),
+        (r#"{"not": {"pattern": "^(.)\\1$"}}"#, "unsatisfiable"),
+        (
+            r#"{"allOf": [{"type": "null"}, {"type": "array"}]}"#,
+            "unsatisfiable",
+        ),
+    ] {
+        let error = compile(schema, &lenient()).expect_err(schema);
+        assert_eq!(error.kind_name(), kind, "{schema}: {error}");
+    }
 }

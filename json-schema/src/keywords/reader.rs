@@ -282,14 +282,14 @@ impl<'a> Reader<'_, 'a> {
         Ok(names.into())
     }
 
-    /// A regular expression.
+    /// A regular expression; none if it was left out.
     pub(crate) fn pattern(
         &mut self,
         keyword: &str,
         source: &str,
-    ) -> Result<PatternId, SchemaError> {
+    ) -> Result<Option<PatternId>, SchemaError> {
         let error = match self.builder.pool.pattern(source) {
-            Ok(pattern) => return Ok(pattern),
+            Ok(pattern) => return Ok(Some(pattern)),
             Err(error) => error,
         };
         let mut place = self.place().child(keyword);
@@ -297,11 +297,12 @@ impl<'a> Reader<'_, 'a> {
             place = place.child(source);
         }
         let pattern = source.to_owned();
-        Err(match error {
-            PatternError::Invalid { offset, message } => SchemaError::new(
-                ErrorKind::InvalidRegex { pattern, offset, message },
-                place,
-            ),
+        let error = match error {
+            PatternError::Invalid { offset, message } => {
+                let kind =
+                    ErrorKind::InvalidRegex { pattern, offset, message };
+                return Err(SchemaError::new(kind, place));
+            }
             PatternError::Unsupported { feature } => SchemaError::new(
                 ErrorKind::UnsupportedRegex { pattern, feature },
                 place,
@@ -312,7 +313,9 @@ impl<'a> Reader<'_, 'a> {
                 value,
                 place,
             ),
-        })
+        };
+        self.builder.leave_out(error)?;
+        Ok(None)
     }
 
     /// Where this schema stands.

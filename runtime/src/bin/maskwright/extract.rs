@@ -103,7 +103,7 @@ impl From<ExtractError> for Fail {
             ExtractError::CutOff { .. } => {
                 Fail::new(Code::Length, error.to_string())
             }
-            ExtractError::Validator(_) => {
+            ExtractError::Validator(_) | ExtractError::NotEnforced { .. } => {
                 Fail::new(Code::Grammar, error.to_string())
             }
             error => Fail::internal(error),
