@@ -25,6 +25,14 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
+//! # Keywords
+//!
+#![doc = include_str!("../KEYWORDS.md")]
+//!
+//! Where neither the schema nor the options name a draft, 2020-12 is meant
+//! and what it spells anew may be spelled as before: arrays in `items`,
+//! `additionalItems`, a boolean `exclusiveMinimum`.
+//!
 //! # When not to use it
 //!
 //! To validate a value that is at hand, use a validator (the `jsonschema`
@@ -53,7 +61,7 @@ pub use crate::{
     draft::Draft,
     error::{ErrorKind, SchemaError},
     machine::{Escapes, Numbers, Order, TextPolicy, Whitespace},
-    parse::FormatPolicy,
+    parse::{FormatPolicy, Warning, WarningReason},
 };
 use crate::{
     formula::Formulas,
@@ -99,8 +107,42 @@ impl Options {
 pub struct Compiled {
     /// The machine over bytes.
     pub automaton: Arc<dyn Automaton>,
-    /// What was noticed: keywords that are only annotations here.
+    /// What was noticed: keywords that are only annotations here, or were
+    /// left out.
     pub warnings: Vec<String>,
+    /// The same, with the keyword, its place and the reason apart; what was
+    /// left out aside.
+    pub notes: Vec<Warning>,
+    /// What cannot be enforced and was left out, as the errors that it is
+    /// without [`lenient`](parse::Options::lenient).
+    pub left_out: Vec<SchemaError>,
+    machine: Arc<Machine>,
+}
+
+/// How much of a schema's machine there is.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub struct Stats {
+    /// The states that were made so far; those that schemas share aside.
+    pub n_states: usize,
+    /// Those of them in which a container or a number was taken to be
+    /// possible because a search ran out of its budget. Only there can a
+    /// mask lead into a dead end.
+    pub n_inexact: usize,
+}
+
+impl Compiled {
+    /// Counts the states that were made so far. What they allow is decided
+    /// for this where nobody has asked for it yet.
+    pub fn stats(&self) -> Stats {
+        self.machine.stats()
+    }
+
+    /// The keywords of the schema that are no keywords of its draft, which
+    /// therefore constrain nothing.
+    pub fn unknown_keywords(&self) -> impl Iterator<Item = &Warning> {
+        let unknown = WarningReason::UnknownKeyword;
+        self.notes.iter().filter(move |note| note.reason == unknown)
+    }
 }
 
 /// Compiles a schema from its text.
@@ -133,10 +175,15 @@ fn build(
     options: &Options,
 ) -> Result<Compiled, SchemaError> {
     refuse_unsupported(&schema)?;
-    let warnings = schema.warnings().iter().map(ToString::to_string).collect();
+    let notes = schema.warnings().to_vec();
+    let left_out = schema.left_out().to_vec();
+    let omitted = left_out.iter().map(|error| format!("left out: {error}"));
+    let warnings =
+        notes.iter().map(ToString::to_string).chain(omitted).collect();
     let formulas = Formulas::new(Arc::new(schema), pool, options.parse.limits);
-    let machine = Machine::new(formulas, options.text)?;
-    Ok(Compiled { automaton: Arc::new(machine), warnings })
+    let machine = Arc::new(Machine::new(formulas, options.text)?);
+    let automaton = Arc::clone(&machine) as Arc<dyn Automaton>;
+    Ok(Compiled { automaton, warnings, notes, left_out, machine })
 }
 
 /// Refuses keywords that are understood but cannot be enforced yet.

@@ -102,7 +102,8 @@ pub fn extract_json(
     };
     let generation =
         generator.generate(&request, &mut |_| ControlFlow::Continue(()))?;
-    finish(schema, generation)
+    let partly = grammar.schema().is_some_and(|it| !it.left_out.is_empty());
+    finish(schema, generation, partly)
 }
 
 fn prompt(schema: &Value, text: &str, options: &ExtractOptions) -> Prompt {
@@ -113,10 +114,12 @@ fn prompt(schema: &Value, text: &str, options: &ExtractOptions) -> Prompt {
     ])
 }
 
-/// Parses and validates what was generated.
+/// Parses and validates what was generated. `partly` says that the grammar
+/// does not enforce all of the schema.
 fn finish(
     schema: &Value,
     generation: Generation,
+    partly: bool,
 ) -> Result<Extraction, ExtractError> {
     if generation.finish_reason == FinishReason::Length {
         return Err(ExtractError::CutOff {
@@ -129,9 +132,12 @@ fn finish(
     let validator = jsonschema::validator_for(schema)
         .map_err(|error| ExtractError::Validator(error.to_string()))?;
     if let Some(error) = validator.iter_errors(&value).next() {
-        return Err(ExtractError::Invalid {
-            location: error.instance_path().to_string(),
-            message: error.to_string(),
+        let location = error.instance_path().to_string();
+        let message = error.to_string();
+        return Err(if partly {
+            ExtractError::NotEnforced { location, message }
+        } else {
+            ExtractError::Invalid { location, message }
         });
     }
     Ok(Extraction { text: generation.text.clone(), value, generation })
@@ -167,6 +173,18 @@ pub enum ExtractError {
     /// The validator does not accept the schema.
     #[error("the schema cannot be validated against: {0}")]
     Validator(String),
+    /// The validator does not accept the document, and part of the schema
+    /// was left out because it cannot be enforced.
+    #[error(
+        "the document is not valid at {location:?}: {message}; what \
+         cannot be enforced was left out"
+    )]
+    NotEnforced {
+        /// The JSON pointer of the place.
+        location: String,
+        /// What the validator says.
+        message: String,
+    },
     /// The validator does not accept the document: a defect of Maskwright,
     /// or of the validator.
     #[error(

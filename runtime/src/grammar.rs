@@ -22,6 +22,7 @@ use maskwright_grammar_core::{
     automaton::{Automaton, AutomatonError, RegexMachine, RegexMachineError},
     regular::Limits,
 };
+use maskwright_json_schema::Compiled;
 pub use maskwright_json_schema::{
     Draft, Escapes, FormatPolicy, Numbers, Options as SchemaOptions, Order,
     SchemaError, TextPolicy, Whitespace,
@@ -39,6 +40,7 @@ use crate::{
 pub struct Grammar {
     automaton: Arc<dyn Automaton>,
     warnings: Arc<[String]>,
+    schema: Option<Arc<Compiled>>,
 }
 
 impl Grammar {
@@ -72,10 +74,11 @@ impl Grammar {
             .map_err(GrammarError::from)
     }
 
-    fn from_compiled(compiled: maskwright_json_schema::Compiled) -> Grammar {
+    fn from_compiled(compiled: Compiled) -> Grammar {
         Grammar {
-            automaton: compiled.automaton,
-            warnings: compiled.warnings.into(),
+            automaton: Arc::clone(&compiled.automaton),
+            warnings: compiled.warnings.clone().into(),
+            schema: Some(Arc::new(compiled)),
         }
     }
 
@@ -122,12 +125,12 @@ impl Grammar {
     pub fn from_gbnf(gbnf: &str) -> Result<Grammar, GrammarError> {
         let (automaton, warnings) = maskwright_gbnf::compile(gbnf, "root")?;
         let warnings = warnings.iter().map(ToString::to_string).collect();
-        Ok(Grammar { automaton, warnings })
+        Ok(Grammar { automaton, warnings, schema: None })
     }
 
     /// Wraps a machine of your own.
     pub fn from_automaton(automaton: Arc<dyn Automaton>) -> Grammar {
-        Grammar { automaton, warnings: Arc::default() }
+        Grammar { automaton, warnings: Arc::default(), schema: None }
     }
 
     /// Brings this grammar and a vocabulary together.
@@ -152,6 +155,13 @@ impl Grammar {
     /// annotations, rules that are not used.
     pub fn warnings(&self) -> &[String] {
         &self.warnings
+    }
+
+    /// Returns what a JSON Schema says about itself: each warning with its
+    /// keyword, place and reason, and how many of the states are inexact.
+    /// `None` for every other kind of grammar.
+    pub fn schema(&self) -> Option<&Compiled> {
+        self.schema.as_deref()
     }
 
     /// Returns true if and only if `text` is in this grammar.

@@ -10,10 +10,12 @@ mod object;
 mod reader;
 mod reference;
 mod string;
+mod table;
 mod value;
 
 use crate::draft::Draft;
 pub(crate) use reader::{Reader, read};
+pub use table::markdown;
 
 /// What becomes of a keyword.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
@@ -44,6 +46,13 @@ pub struct KeywordInfo {
     pub until: Option<Draft>,
     /// What becomes of it.
     pub support: Support,
+}
+
+impl KeywordInfo {
+    /// Whether a draft has the keyword.
+    pub fn is_in(&self, draft: Draft) -> bool {
+        self.since <= draft && self.until.is_none_or(|until| draft <= until)
+    }
 }
 
 use Draft::{
@@ -131,6 +140,11 @@ pub static KEYWORDS: &[KeywordInfo] = &[
 /// Returns what becomes of a keyword, if it is one.
 pub fn support(keyword: &str) -> Option<Support> {
     KEYWORDS.iter().find(|info| info.name == keyword).map(|info| info.support)
+}
+
+/// Whether a draft has a keyword.
+pub(crate) fn is_in(keyword: &str, draft: Draft) -> bool {
+    KEYWORDS.iter().any(|info| info.name == keyword && info.is_in(draft))
 }
 
 /// Where the schemas in a keyword's value are.

@@ -6,7 +6,7 @@ use super::Reader;
 use crate::draft::Draft;
 use crate::error::SchemaError;
 use crate::location::Token;
-use crate::parse::{Keyword, NameId, NodeId};
+use crate::parse::{Keyword, NameId, NodeId, PatternId};
 
 /// Reads an applicator of objects; false where it is something else.
 pub(super) fn applicator<'a>(
@@ -71,10 +71,27 @@ fn pattern_properties<'a>(
     for (pattern, value) in map {
         let id = reader.pattern(keyword, pattern)?;
         let token = Token::Name(pattern.as_str().into());
-        members.push((id, reader.grandchild(keyword, token, value)?));
+        let node = reader.grandchild(keyword, token, value)?;
+        members.push(match id {
+            Some(id) => (id, node),
+            None => (every_key(reader)?, anything(reader)?),
+        });
     }
     reader.push(keyword, Keyword::PatternProperties(members.into()));
     Ok(())
+}
+
+/// The pattern that stands for one that was left out: what it matches is not
+/// known, so no key may be held against it.
+fn every_key(reader: &mut Reader<'_, '_>) -> Result<PatternId, SchemaError> {
+    let pattern = reader.pattern("patternProperties", "")?;
+    Ok(pattern.expect("the empty pattern is regular and small"))
+}
+
+/// The schema that everything satisfies.
+fn anything(reader: &mut Reader<'_, '_>) -> Result<NodeId, SchemaError> {
+    static ANYTHING: Value = Value::Bool(true);
+    reader.child("patternProperties", &ANYTHING)
 }
 
 fn additional_properties<'a>(
@@ -92,7 +109,11 @@ fn additional_properties<'a>(
     }
     let mut patterns = Vec::new();
     for pattern in patterned.into_iter().flat_map(Map::keys) {
-        patterns.push(reader.pattern("patternProperties", pattern)?);
+        let id = reader.pattern("patternProperties", pattern)?;
+        patterns.push(match id {
+            Some(id) => id,
+            None => every_key(reader)?,
+        });
     }
     let (names, patterns) = (names.into(), patterns.into());
     reader.push(

@@ -117,9 +117,10 @@ impl<'a> Reader<'_, 'a> {
                 self.used("$recursiveRef");
                 reference::recursive(self, value)?;
             }
-            "$schema" | "$id" | "$anchor" | "$dynamicAnchor"
-            | "$recursiveAnchor" | "$vocabulary" | "$comment" => {}
-            "id" => return Ok(self.draft() == Draft::Draft4),
+            "id" | "$schema" | "$id" | "$anchor" | "$dynamicAnchor"
+            | "$recursiveAnchor" | "$vocabulary" => {
+                return Ok(super::is_in(keyword, self.draft()));
+            }
             "definitions" | "$defs" => {
                 if !value.is_object() {
                     return Err(self.invalid(keyword, "an object of schemas"));
@@ -281,14 +282,14 @@ impl<'a> Reader<'_, 'a> {
         Ok(names.into())
     }
 
-    /// A regular expression.
+    /// A regular expression; none if it was left out.
     pub(crate) fn pattern(
         &mut self,
         keyword: &str,
         source: &str,
-    ) -> Result<PatternId, SchemaError> {
+    ) -> Result<Option<PatternId>, SchemaError> {
         let error = match self.builder.pool.pattern(source) {
-            Ok(pattern) => return Ok(pattern),
+            Ok(pattern) => return Ok(Some(pattern)),
             Err(error) => error,
         };
         let mut place = self.place().child(keyword);
@@ -296,11 +297,12 @@ impl<'a> Reader<'_, 'a> {
             place = place.child(source);
         }
         let pattern = source.to_owned();
-        Err(match error {
-            PatternError::Invalid { offset, message } => SchemaError::new(
-                ErrorKind::InvalidRegex { pattern, offset, message },
-                place,
-            ),
+        let error = match error {
+            PatternError::Invalid { offset, message } => {
+                let kind =
+                    ErrorKind::InvalidRegex { pattern, offset, message };
+                return Err(SchemaError::new(kind, place));
+            }
             PatternError::Unsupported { feature } => SchemaError::new(
                 ErrorKind::UnsupportedRegex { pattern, feature },
                 place,
@@ -311,7 +313,9 @@ impl<'a> Reader<'_, 'a> {
                 value,
                 place,
             ),
-        })
+        };
+        self.builder.leave_out(error)?;
+        Ok(None)
     }
 
     /// Where this schema stands.

@@ -27,8 +27,9 @@ pub(super) fn read<'a>(
                 let expected = "a regular expression as a string";
                 return Err(reader.invalid("pattern", expected));
             };
-            let pattern = reader.pattern("pattern", source)?;
-            reader.push("pattern", Keyword::Pattern(pattern));
+            if let Some(pattern) = reader.pattern("pattern", source)? {
+                reader.push("pattern", Keyword::Pattern(pattern));
+            }
         }
         _ => return Ok(false),
     }
@@ -64,7 +65,7 @@ pub(super) fn format<'a>(
             let place = reader.place().child("format");
             let format = name.to_owned();
             let kind = ErrorKind::UnknownFormat { format };
-            return Err(SchemaError::new(kind, place));
+            reader.builder.leave_out(SchemaError::new(kind, place))?;
         }
     }
     Ok(true)

@@ -16,6 +16,7 @@ use smallvec::SmallVec;
 use super::{
     Machine, StateKey,
     algebra::Typed,
+    classes::Holding,
     general::KeyTest,
     guard,
     keys::{bit, other_outcome},
@@ -99,9 +100,7 @@ impl Machine {
         let (all, certain) = accepting.split_at(n_tests);
         let (sure, open) = sort_out(all, leasts, certain);
         if open == 0 {
-            let class = u32::try_from(sure).unwrap_or(u32::MAX);
-            let may_come = bit(&self.parts.viables.get(viable).others, class);
-            return Ok(may_come.then(|| other_outcome(class)));
+            return self.class_outcome(site, viable, sure);
         }
         let of = OpenOf::Key { site, viable };
         let outcome = OpenOutcome { of, sure, open, needs: false };
@@ -160,12 +159,27 @@ impl Machine {
             OpenOf::String(_) => {
                 Some(Outcome(self.parts.outcomes.intern(holding)?))
             }
-            OpenOf::Key { viable, .. } => {
-                let class = u32::try_from(holding).unwrap_or(u32::MAX);
-                let others = &self.parts.viables.get(viable).others;
-                bit(others, class).then(|| other_outcome(class))
+            OpenOf::Key { site, viable } => {
+                self.class_outcome(site, viable, holding)?
             }
         })
+    }
+
+    /// The outcome of a key for which just the tests of `holding` hold, if it
+    /// may come.
+    fn class_outcome(
+        &self,
+        site: u32,
+        viable: u32,
+        holding: u64,
+    ) -> Result<Option<Outcome>, AutomatonError> {
+        let words = [holding];
+        let words = if holding == 0 { &[][..] } else { &words };
+        let table = &self.object_site(site)?.table;
+        let others = &self.parts.viables.get(viable).others;
+        let class = table.class(&Holding::from_slice(words));
+        let class = class.filter(|&class| bit(others, class));
+        Ok(class.map(other_outcome))
     }
 
     /// Where a waiting state goes on after an outcome, if that is open: in

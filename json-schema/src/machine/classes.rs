@@ -16,62 +16,146 @@ use smallvec::SmallVec;
 use super::{
     algebra::language,
     keys::{bit, set_bit},
-    names::NameRange,
-    strings::{Part, cut, without_surrogates},
 };
 
-/// Up to how many tuples of states of the patterns are explored.
+/// Up to how many tuples of states are told apart letter by letter.
 const MAX_TUPLES: usize = 256;
 
-/// The classes of keys without a declared name, one bit each.
+/// Up to how many tuples of states are explored for the classes that occur.
+const MAX_EXPLORED: usize = 4_096;
+
+/// The first code point that is no character, and the first after those.
+const SURROGATES: (u32, u32) = (0xD800, 0xE000);
+/// One more than the last code point.
+const END: u32 = 0x11_0000;
+
+/// Classes of keys without a declared name, one bit each.
 pub(crate) type Classes = SmallVec<[u64; 1]>;
+
+/// Which tests hold for the keys of a class, bit by bit.
+pub(crate) type Holding = SmallVec<[u64; 1]>;
 
 /// The states of a site's patterns; `None` once a pattern cannot match.
 pub(crate) type PatternStates = Box<[Option<regular::StateId>]>;
 
+/// The classes that keys fall into, by number: those that occur, not every
+/// set of tests that one could think of.
+#[derive(Debug)]
+pub(crate) struct ClassTable {
+    sets: Vec<Holding>,
+    numbers: FxHashMap<Holding, u32>,
+}
+
+impl ClassTable {
+    /// The one class of keys that no test tells apart.
+    pub(crate) fn one() -> ClassTable {
+        ClassTable::all(0)
+    }
+
+    /// The classes of every set of `n_tests` tests.
+    pub(crate) fn all(n_tests: usize) -> ClassTable {
+        let mut table = ClassTable::empty();
+        for set in 0..1_u64 << n_tests {
+            let words = [set];
+            let words = if set == 0 { &[][..] } else { &words };
+            table.number(Holding::from_slice(words));
+        }
+        table
+    }
+
+    fn empty() -> ClassTable {
+        ClassTable { sets: Vec::new(), numbers: FxHashMap::default() }
+    }
+
+    /// The number of a class, a new one if need be.
+    fn number(&mut self, set: Holding) -> u32 {
+        let new = u32::try_from(self.sets.len()).unwrap_or(u32::MAX);
+        let number = *self.numbers.entry(set.clone()).or_insert(new);
+        if number == new {
+            self.sets.push(set);
+        }
+        number
+    }
+
+    /// How many classes there are.
+    pub(crate) fn len(&self) -> u32 {
+        u32::try_from(self.sets.len()).unwrap_or(u32::MAX)
+    }
+
+    /// Which tests hold for a class.
+    pub(crate) fn holding(&self, class: u32) -> &[u64] {
+        &self.sets[class as usize]
+    }
+
+    /// The class of the keys for which just these tests hold.
+    pub(crate) fn class(&self, holding: &Holding) -> Option<u32> {
+        self.numbers.get(holding).copied()
+    }
+}
+
 /// The patterns of a site, explored.
+#[derive(Debug)]
+pub(crate) struct Explored {
+    /// The classes that occur.
+    pub(crate) table: ClassTable,
+    /// Those of them that a key has which is not declared.
+    pub(crate) open: Classes,
+    /// The same letter by letter, where that is possible.
+    pub(crate) key_classes: Option<KeyClasses>,
+}
+
+/// What a part of a key may still become.
 #[derive(Debug)]
 pub(crate) struct KeyClasses {
     pub(crate) languages: Box<[Language]>,
-    /// What each reachable tuple may become.
-    classes: FxHashMap<PatternStates, Classes>,
+    /// For each reachable tuple, the class of a key that ends there, and
+    /// what one that goes on may become.
+    tuples: FxHashMap<PatternStates, (u32, Classes)>,
 }
 
-impl KeyClasses {
-    /// Explores `patterns`. `None` if there are too many states, or a class
-    /// that only finitely many keys have.
-    pub(crate) fn explore(
+impl Explored {
+    /// Explores `patterns`, where keys in `declared` are of no class. `None`
+    /// if there are too many states; for `many` patterns more are tried.
+    pub(crate) fn new(
         patterns: &[Regex],
-    ) -> Result<Option<KeyClasses>, AutomatonError> {
+        declared: &[String],
+        many: bool,
+    ) -> Result<Option<Explored>, AutomatonError> {
         let languages: Box<[Language]> =
             patterns.iter().map(language).collect::<Result<_, _>>()?;
+        let max = if many { MAX_EXPLORED } else { MAX_TUPLES };
+        let Some(graph) = Graph::explore(&languages, max) else {
+            return Ok(None);
+        };
+        let open = graph.open(&languages, declared);
         let is_finite = |language: &Language| {
             matches!(language.longest(language.start()), Longest::Finite(_))
         };
-        if languages.iter().any(is_finite) {
-            return Ok(None);
-        }
-        let Some(graph) = Graph::explore(&languages) else {
-            return Ok(None);
-        };
-        let Some(classes) = graph.classes() else { return Ok(None) };
-        let classes = graph.tuples.into_iter().zip(classes).collect();
-        Ok(Some(KeyClasses { languages, classes }))
+        let endless = graph.tuples.len() <= MAX_TUPLES
+            && !languages.iter().any(is_finite);
+        let classes = endless.then(|| graph.classes()).flatten();
+        let Graph { tuples, ends, table, .. } = graph;
+        let key_classes = classes.map(|classes| {
+            let ends = ends.into_iter().zip(classes);
+            let tuples = tuples.into_iter().zip(ends).collect();
+            KeyClasses { languages, tuples }
+        });
+        Ok(Some(Explored { table, open, key_classes }))
     }
+}
 
-    /// The states before any text.
-    pub(crate) fn start(&self) -> PatternStates {
-        starts(&self.languages)
-    }
-
+impl KeyClasses {
     /// The classes that a key may become after which `states` are left.
     pub(crate) fn of(&self, states: &[Option<regular::StateId>]) -> &[u64] {
-        self.classes.get(states).map_or(&[], |classes| &classes[..])
+        self.tuples.get(states).map_or(&[], |(_, classes)| &classes[..])
     }
 
     /// The class of a key that ends in `states`.
-    pub(crate) fn class(&self, states: &[Option<regular::StateId>]) -> u32 {
-        class_of(&self.languages, states)
+    pub(crate) fn class(
+        &self,
+        states: &[Option<regular::StateId>],
+    ) -> Option<u32> {
+        self.tuples.get(states).map(|&(class, _)| class)
     }
 }
 
@@ -79,67 +163,124 @@ fn starts(languages: &[Language]) -> PatternStates {
     languages.iter().map(|language| Some(language.start())).collect()
 }
 
-fn class_of(
+/// Which languages accept in their states.
+pub(crate) fn holding(
     languages: &[Language],
     states: &[Option<regular::StateId>],
-) -> u32 {
-    (0..).zip(languages.iter().zip(states)).fold(
-        0,
-        |class, (index, (language, state))| {
-            let holds =
-                state.is_some_and(|state| language.is_accepting(state));
-            class | u32::from(holds) << index
-        },
-    )
+) -> Holding {
+    let mut holding = Holding::new();
+    for (index, (language, state)) in (0..).zip(languages.iter().zip(states)) {
+        if state.is_some_and(|state| language.is_accepting(state)) {
+            set_bit(&mut holding, index);
+        }
+    }
+    holding
 }
 
 /// All tuples that can be reached.
 struct Graph {
     tuples: Vec<PatternStates>,
+    numbers: FxHashMap<PatternStates, usize>,
+    table: ClassTable,
     /// The class of a key that ends at a tuple.
     ends: Vec<u32>,
-    next: Vec<Vec<usize>>,
+    /// The tuples one code point on, and on how many code points.
+    next: Vec<Vec<(usize, u64)>>,
 }
 
 impl Graph {
-    fn explore(languages: &[Language]) -> Option<Graph> {
-        let mut graph =
-            Graph { tuples: Vec::new(), ends: Vec::new(), next: Vec::new() };
-        let mut numbers: FxHashMap<PatternStates, usize> =
-            FxHashMap::default();
-        graph.tuples.push(starts(languages));
-        numbers.insert(starts(languages), 0);
+    fn explore(languages: &[Language], max: usize) -> Option<Graph> {
+        let mut graph = Graph {
+            tuples: vec![starts(languages)],
+            numbers: FxHashMap::default(),
+            table: ClassTable::empty(),
+            ends: Vec::new(),
+            next: Vec::new(),
+        };
+        graph.numbers.insert(starts(languages), 0);
         while graph.next.len() < graph.tuples.len() {
             let states = graph.tuples[graph.next.len()].clone();
-            graph.ends.push(class_of(languages, &states));
-            let mut parts: Vec<Part> = without_surrogates(0, 0x10_FFFF)
-                .map(|(lo, hi)| (lo, hi, NameRange::NONE, Vec::new()))
-                .collect();
-            for (state, language) in states.iter().zip(languages) {
-                let edges = match state {
-                    Some(state) => language.transitions(*state).ok()?,
-                    None => &[],
-                };
-                parts = cut(&parts, edges, false);
-            }
-            let mut next = Vec::new();
-            for (_, _, _, states) in parts {
-                let states: PatternStates = states.into();
-                let n_known = graph.tuples.len();
-                let number = *numbers.entry(states.clone()).or_insert(n_known);
-                if number == n_known {
-                    if n_known == MAX_TUPLES {
-                        return None;
-                    }
-                    graph.tuples.push(states);
+            let end = graph.table.number(holding(languages, &states));
+            graph.ends.push(end);
+            let mut next: Vec<(usize, u64)> = Vec::new();
+            for (width, states) in successors(languages, &states)? {
+                let number = graph.tuple(states);
+                match next.iter_mut().find(|(to, _)| *to == number) {
+                    Some((_, known)) => *known += width,
+                    None => next.push((number, width)),
                 }
-                next.push(number);
             }
-            next.sort_unstable();
-            next.dedup();
+            if graph.tuples.len() > max {
+                return None;
+            }
             graph.next.push(next);
         }
         Some(graph)
+    }
+
+    fn tuple(&mut self, states: PatternStates) -> usize {
+        let new = self.tuples.len();
+        let number = *self.numbers.entry(states.clone()).or_insert(new);
+        if number == new {
+            self.tuples.push(states);
+        }
+        number
+    }
+
+    /// The classes that have more keys than the declared ones.
+    fn open(&self, languages: &[Language], declared: &[String]) -> Classes {
+        let mut left: Vec<u64> = vec![0; self.table.sets.len()];
+        for (&end, keys) in self.ends.iter().zip(self.n_keys()) {
+            let left = &mut left[end as usize];
+            *left = left.saturating_add(keys);
+        }
+        for name in declared {
+            let class = class_of(languages, name)
+                .and_then(|holding| self.table.class(&holding));
+            if let Some(class) = class
+                && let Some(left) = left.get_mut(class as usize)
+                && *left != u64::MAX
+            {
+                *left -= 1;
+            }
+        }
+        let mut open = Classes::new();
+        for (class, left) in (0..).zip(left) {
+            if left > 0 {
+                set_bit(&mut open, class);
+            }
+        }
+        open
+    }
+
+    /// How many keys end at each tuple; `u64::MAX` for what comes past a
+    /// cycle.
+    fn n_keys(&self) -> Vec<u64> {
+        let mut n_open = vec![0_usize; self.tuples.len()];
+        for &(to, _) in self.next.iter().flatten() {
+            n_open[to] += 1;
+        }
+        let mut n_keys = vec![0_u64; self.tuples.len()];
+        n_keys[0] = 1;
+        let ready = (0..n_open.len()).filter(|&tuple| n_open[tuple] == 0);
+        let mut ready: Vec<usize> = ready.collect();
+        while let Some(tuple) = ready.pop() {
+            let keys = n_keys[tuple];
+            for &(to, width) in &self.next[tuple] {
+                let more = keys.saturating_mul(width);
+                n_keys[to] = n_keys[to].saturating_add(more);
+                n_open[to] -= 1;
+                if n_open[to] == 0 {
+                    ready.push(to);
+                }
+            }
+        }
+        for (keys, n_open) in n_keys.iter_mut().zip(n_open) {
+            if n_open > 0 {
+                *keys = u64::MAX;
+            }
+        }
+        n_keys
     }
 
     /// What can be reached from each tuple; `None` if any of it can be
@@ -188,7 +329,7 @@ impl Graph {
         let n = self.tuples.len();
         let mut rows = vec![vec![0_u64; n.div_ceil(64)]; n];
         for (row, next) in rows.iter_mut().zip(&self.next) {
-            for &to in next {
+            for &(to, _) in next {
                 row[to / 64] |= 1 << (to % 64);
             }
         }
@@ -206,6 +347,57 @@ impl Graph {
     }
 }
 
+/// Which languages a key is in; none if it is over a limit.
+fn class_of(languages: &[Language], key: &str) -> Option<Holding> {
+    let mut states = starts(languages);
+    for letter in key.chars() {
+        for (state, language) in states.iter_mut().zip(languages) {
+            *state = match *state {
+                Some(from) => language.step(from, letter).ok()?,
+                None => None,
+            };
+        }
+    }
+    Some(holding(languages, &states))
+}
+
+/// The tuples one code point on, each with the number of code points.
+fn successors(
+    languages: &[Language],
+    states: &[Option<regular::StateId>],
+) -> Option<Vec<(u64, PatternStates)>> {
+    let mut live = Vec::new();
+    let mut bounds = vec![0, SURROGATES.0, SURROGATES.1, END];
+    for (index, (state, language)) in states.iter().zip(languages).enumerate()
+    {
+        let Some(state) = state else { continue };
+        let edges = language.transitions(*state).ok()?;
+        bounds.extend(edges.iter().flat_map(|it| [it.first, it.last + 1]));
+        live.push((index, edges));
+    }
+    bounds.sort_unstable();
+    bounds.dedup();
+    let mut next = Vec::with_capacity(bounds.len());
+    for pair in bounds.windows(2) {
+        let &[first, end] = pair else { continue };
+        if first == SURROGATES.0 {
+            continue;
+        }
+        let mut to: PatternStates = vec![None; states.len()].into();
+        for (index, edges) in &mut live {
+            // What ends before this interval is of no use any more.
+            while edges.first().is_some_and(|edge| edge.last < first) {
+                *edges = &edges[1..];
+            }
+            if let Some(edge) = edges.first().filter(|it| it.first <= first) {
+                to[*index] = Some(edge.next);
+            }
+        }
+        next.push((u64::from(end - first), to));
+    }
+    Some(next)
+}
+
 fn has(row: &[u64], index: usize) -> bool {
     u32::try_from(index).is_ok_and(|index| bit(row, index))
 }
@@ -218,16 +410,32 @@ fn members(row: &[u64]) -> impl Iterator<Item = usize> + '_ {
 mod tests {
     use super::*;
 
-    fn explore(patterns: &[&str]) -> Option<KeyClasses> {
+    fn explore(patterns: &[&str], declared: &[&str]) -> Explored {
         let patterns: Vec<Regex> = patterns
             .iter()
             .map(|pattern| Regex::ecma(pattern).expect("a valid pattern"))
             .collect();
-        KeyClasses::explore(&patterns).expect("within the limits")
+        let declared: Vec<String> =
+            declared.iter().map(|&name| name.to_owned()).collect();
+        let explored = Explored::new(&patterns, &declared, true);
+        explored.expect("within the limits").expect("few states")
     }
 
-    fn after(classes: &KeyClasses, text: &str) -> Vec<u32> {
-        let mut states = classes.start();
+    /// The sets of tests of some classes, as numbers.
+    fn sets(explored: &Explored, classes: &[u64]) -> Vec<u64> {
+        let classes =
+            (0..explored.table.len()).filter(|&class| bit(classes, class));
+        let mut sets: Vec<u64> = classes
+            .map(|class| explored.table.holding(class))
+            .map(|set| set.first().copied().unwrap_or(0))
+            .collect();
+        sets.sort_unstable();
+        sets
+    }
+
+    fn after(explored: &Explored, text: &str) -> Vec<u64> {
+        let classes = explored.key_classes.as_ref().expect("endless classes");
+        let mut states = starts(&classes.languages);
         for letter in text.chars() {
             for (state, language) in states.iter_mut().zip(&classes.languages)
             {
@@ -236,12 +444,12 @@ mod tests {
                 });
             }
         }
-        (0..8).filter(|&class| bit(classes.of(&states), class)).collect()
+        sets(explored, classes.of(&states))
     }
 
     #[test]
     fn what_is_left_is_told_letter_by_letter() {
-        let classes = explore(&["^x-", "^x-y|z$"]).expect("endless classes");
+        let classes = explore(&["^x-", "^x-y|z$"], &[]);
         assert_eq!(after(&classes, ""), [0, 1, 2, 3]);
         assert_eq!(after(&classes, "x"), [0, 1, 2, 3]);
         assert_eq!(after(&classes, "x-"), [1, 3]);
@@ -251,9 +459,30 @@ mod tests {
 
     #[test]
     fn a_class_of_few_keys_is_not_endless() {
-        assert!(explore(&["^[a-z]{1,3}$"]).is_none());
-        assert!(explore(&["^a|^b$", "^a"]).is_none());
-        assert!(explore(&["^(?:a|b+c)$"]).is_none());
-        assert!(explore(&["^ab*$"]).is_some());
+        let is_endless = |patterns| explore(patterns, &[]).key_classes;
+        assert!(is_endless(&["^[a-z]{1,3}$"]).is_none());
+        assert!(is_endless(&["^a|^b$", "^a"]).is_none());
+        assert!(is_endless(&["^(?:a|b+c)$"]).is_none());
+        assert!(is_endless(&["^ab*$"]).is_some());
+    }
+
+    #[test]
+    fn only_classes_that_occur_are_numbered() {
+        let patterns = ["^a", "^b", "^c", "z$"];
+        let explored = explore(&patterns, &[]);
+        let open = sets(&explored, &explored.open);
+        assert_eq!(open, [0, 1, 2, 4, 8, 9, 10, 12]);
+        assert_eq!(explored.table.len(), 8);
+    }
+
+    #[test]
+    fn a_class_whose_keys_are_all_declared_is_not_open() {
+        let open = |declared| {
+            let explored = explore(&["^[ab]$", "^ab*$"], declared);
+            sets(&explored, &explored.open)
+        };
+        assert_eq!(open(&[]), [0, 1, 2, 3]);
+        assert_eq!(open(&["b"]), [0, 2, 3]);
+        assert_eq!(open(&["a", "b", "ab", "abb"]), [0, 2]);
     }
 }

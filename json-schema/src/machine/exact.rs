@@ -6,8 +6,19 @@
 use maskwright_grammar_core::automaton::{AutomatonError, StateId};
 
 use super::{Machine, StateKey, distinct::Recorded};
+use crate::Stats;
 
 impl Machine {
+    /// How many states there are, and how many of them are not exact.
+    pub(crate) fn stats(&self) -> Stats {
+        let n_states = self.table.len();
+        let ids = (0..n_states).filter_map(|index| u32::try_from(index).ok());
+        let n_inexact = ids
+            .filter(|&id| !self.is_exact(StateId(id)).unwrap_or(false))
+            .count();
+        Stats { n_states, n_inexact }
+    }
+
     /// Whether what a state allows was decided exactly.
     pub(crate) fn is_exact(
         &self,

@@ -11,7 +11,7 @@ use super::{
     Machine,
     algebra::{Algebra, Typed, Value},
     distinct::Ends,
-    keys::{KeyClass, Viable, set_bit},
+    keys::{KeyClass, Viable, bit, set_bit},
     objects::{Object, ObjectSite, Seen},
     values::QuestionId,
 };
@@ -31,10 +31,10 @@ pub(crate) type Residuals = SmallVec<[Typed; 2]>;
 pub(crate) struct ClassKey<'a> {
     /// The declared name.
     pub(crate) name: Option<NameId>,
-    /// What tells other keys apart.
+    /// What tells other keys apart, sorted.
     pub(crate) tests: &'a [KeyTest],
     /// Which tests hold, bit by bit.
-    pub(crate) class: u32,
+    pub(crate) holding: &'a [u64],
 }
 
 /// A condition on keys that are not declared.
@@ -58,8 +58,9 @@ impl KeyTest {
 
 impl ClassKey<'_> {
     fn holds(&self, test: KeyTest) -> bool {
-        let index = self.tests.iter().position(|&other| other == test);
-        index.is_some_and(|index| self.class >> index & 1 != 0)
+        let index = self.tests.binary_search(&test).ok();
+        let index = index.and_then(|index| u32::try_from(index).ok());
+        index.is_some_and(|index| bit(self.holding, index))
     }
 }
 
@@ -246,15 +247,18 @@ impl ObjectSite {
             KeyClass::Name(position) => ClassKey {
                 name: Some(self.members[position as usize].name),
                 tests,
-                class: 0,
+                holding: &[],
             },
-            KeyClass::Other(class) => ClassKey { name: None, tests, class },
+            KeyClass::Other(class) => {
+                let holding = self.table.holding(class);
+                ClassKey { name: None, tests, holding }
+            }
         }
     }
 
     /// The number of classes of keys without a declared name.
     pub(crate) fn n_classes(&self) -> u32 {
-        1 << self.tests.len()
+        self.table.len()
     }
 
     /// The names that can no longer come once a key of `class` has come.

@@ -83,8 +83,7 @@ pub(crate) fn name_outcome(position: u32) -> Outcome {
     Outcome(position + 1)
 }
 
-/// The outcome of a key without a declared name that is matched by the
-/// patterns of `class`.
+/// The outcome of a key without a declared name, of a class.
 pub(crate) fn other_outcome(class: u32) -> Outcome {
     Outcome(Outcome::GUARDED_BIT | class)
 }
@@ -94,7 +93,7 @@ pub(crate) fn other_outcome(class: u32) -> Outcome {
 pub(crate) enum KeyClass {
     /// The declared name at a position.
     Name(u32),
-    /// Any other key, by the patterns that match it, bit by bit.
+    /// Any other key, by its class among those of the site.
     Other(u32),
 }
 
@@ -112,7 +111,6 @@ impl KeyClass {
 impl ObjectSite {
     /// The keys of `viable`, as a language.
     fn key_need(&self, viable: &Viable) -> Regex {
-        let patterns = &self.patterns;
         let names = 0..self.names.len();
         let (allowed, refused): (Vec<u32>, Vec<u32>) =
             names.partition(|&name| viable.has_name(name));
@@ -121,32 +119,48 @@ impl ObjectSite {
                 names.iter().map(|&name| self.names.text(name)).collect();
             Regex::literals(&texts)
         };
-        let classes = 0..1 << patterns.len();
-        let (open, closed): (Vec<u32>, Vec<u32>) =
-            classes.partition(|&class| bit(&viable.others, class));
-        if closed.is_empty() {
+        let is_open = |class| bit(&viable.others, class);
+        if self.existing_classes().all(is_open) {
             return literals(&refused).not();
         }
-        let others: Vec<Regex> =
-            open.iter().map(|&class| self.keys_of(class)).collect();
         let declared = literals(&allowed).or(&literals(&refused));
-        let others = Regex::alternate(&others).and(&declared.not());
+        let others = self.keys_of(is_open).and(&declared.not());
         literals(&allowed).or(&others)
     }
-}
 
-impl ObjectSite {
-    /// The keys that may match just the patterns of `class`.
-    pub(crate) fn keys_of(&self, class: u32) -> Regex {
-        let parts: Vec<Regex> = self
-            .patterns
-            .iter()
-            .enumerate()
+    fn existing_classes(&self) -> impl Iterator<Item = u32> + '_ {
+        (0..self.n_classes()).filter(|&class| self.class_exists(class))
+    }
+
+    /// The keys of open classes, as a language; beside them it may have
+    /// declared names.
+    pub(crate) fn keys_of(&self, is_open: impl Fn(u32) -> bool) -> Regex {
+        let (open, closed): (Vec<u32>, Vec<u32>) =
+            self.existing_classes().partition(|&class| is_open(class));
+        let all = |classes: &[u32]| {
+            let each = classes.iter().map(|&class| self.keys_of_class(class));
+            Regex::alternate(&each.collect::<Vec<_>>())
+        };
+        // Each class is as long as all patterns: few of them are best. Of
+        // those that may overlap, only the open ones count.
+        if closed.len() < open.len() && self.leasts.is_empty() {
+            all(&closed).not()
+        } else {
+            all(&open)
+        }
+    }
+
+    /// The keys that may be of a class; beside them it may have declared
+    /// names.
+    pub(crate) fn keys_of_class(&self, class: u32) -> Regex {
+        let holding = self.table.holding(class);
+        let parts: Vec<Regex> = (0..)
+            .zip(&self.patterns)
             .map(|(index, pattern)| {
-                if class >> index & 1 != 0 {
+                if bit(holding, index) {
                     pattern.clone()
                 } else {
-                    self.leasts.least(index, pattern).not()
+                    self.leasts.least(index as usize, pattern).not()
                 }
             })
             .collect();
@@ -391,8 +405,8 @@ impl Machine {
         }
         if let Some(classes) = &object.key_classes {
             let class = classes.class(states);
-            let may_come = bit(&allowed.others, class);
-            return Ok(may_come.then(|| other_outcome(class)));
+            let class = class.filter(|&class| bit(&allowed.others, class));
+            return Ok(class.map(other_outcome));
         }
         let accepting = accepting(states, languages);
         self.key_outcome(site, viable, &accepting[1..])

@@ -18,7 +18,7 @@ use super::{
     Machine,
     algebra::Typed,
     checked::Leasts,
-    classes::KeyClasses,
+    classes::{ClassTable, Classes, KeyClasses},
     general::KeyTest,
     keys::{KeyClass, Viable, bit, set_bit},
     names::Names,
@@ -38,17 +38,19 @@ pub(crate) struct ObjectSite {
     pub(crate) members: Box<[Member]>,
     /// The position of each name, by rank: the order of the schema.
     pub(crate) by_rank: Box<[u32]>,
-    /// What tells keys without a declared name apart.
+    /// What tells keys without a declared name apart, sorted.
     pub(crate) tests: Box<[KeyTest]>,
     /// The languages of `tests`.
     pub(crate) patterns: Box<[Regex]>,
     /// Which of those are no languages, but bounds of what is checked when
     /// a key has ended.
     pub(crate) leasts: Leasts<Regex>,
-    /// The same, explored, where that is possible.
+    /// The classes that these make.
+    pub(crate) table: ClassTable,
+    /// The same letter by letter, where that is possible.
     pub(crate) key_classes: Option<KeyClasses>,
-    /// The classes of such keys that have a key at all, bit by bit.
-    pub(crate) classes: SmallVec<[u64; 1]>,
+    /// The classes that have a key without a declared name, bit by bit.
+    pub(crate) classes: Classes,
     pub(crate) kind: SiteKind,
 }
 
@@ -64,8 +66,8 @@ pub(crate) enum SiteKind {
 /// A conjunction of conditions on single members and their number.
 #[derive(Debug)]
 pub(crate) struct Flat {
-    /// What members without a declared name are asked, by the set of
-    /// patterns that match their key; `None` where there may be none.
+    /// What members without a declared name are asked, by the class of their
+    /// key; `None` where there may be none.
     pub(crate) others: Box<[Option<QuestionId>]>,
     pub(crate) least: u64,
     pub(crate) most: Option<u64>,
@@ -146,7 +148,7 @@ impl Flat {
         self.least > 0 || self.most.is_some()
     }
 
-    fn is_open(&self) -> bool {
+    pub(crate) fn is_open(&self) -> bool {
         self.others.iter().any(Option::is_some)
     }
 }

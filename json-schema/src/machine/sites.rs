@@ -5,14 +5,13 @@ use maskwright_grammar_core::{
     automaton::AutomatonError,
     regular::{Answer, Regex},
 };
-use smallvec::SmallVec;
 
 use super::{
     Machine,
     algebra::{Algebra, Typed, language, late},
     arrays::{ArraySite, FlatArray},
     checked::Leasts,
-    classes::KeyClasses,
+    classes::{ClassTable, Classes, Explored},
     general::KeyTest,
     keys::{name_outcome, set_bit},
     names::Names,
@@ -27,7 +26,8 @@ use crate::{
     parse::{JsonType, NameId},
 };
 
-/// How many conditions may tell keys without a declared name apart.
+/// How many conditions may tell keys without a declared name apart whose
+/// classes were not explored: then every set of them may be one.
 const MAX_TESTS: usize = 10;
 /// Up to how many values of items are counted.
 const MAX_COUNTED: u64 = 4_096;
@@ -124,30 +124,19 @@ impl Machine {
         }
         draft.tests.sort_unstable();
         draft.tests.dedup();
-        if draft.tests.len() > MAX_TESTS {
-            return Err(AutomatonError::Limit {
-                name: "max_key_patterns",
-                what: "the number of patterns for the keys of one object",
-                limit: MAX_TESTS,
-            });
-        }
         let patterns = self.algebra.patterns(&draft.tests);
         let leasts = self.algebra.leasts(&draft.tests);
-        let key_classes = if leasts.is_empty() {
-            KeyClasses::explore(&patterns)?
-        } else {
-            None
-        };
         let mut site = ObjectSite {
             names: Names::new(&[]).0,
             spelled: None,
             members: Box::default(),
             by_rank: Box::default(),
             tests: draft.tests.into(),
-            key_classes,
+            table: ClassTable::one(),
+            key_classes: None,
             patterns,
             leasts,
-            classes: SmallVec::new(),
+            classes: Classes::new(),
             kind: SiteKind::General(
                 std::iter::once(table.formula).chain(goals.clone()).collect(),
             ),
@@ -181,7 +170,7 @@ impl Machine {
         Ok(if decided { Vec::new() } else { goals })
     }
 
-    /// Finds which classes of undeclared keys have a key at all.
+    /// Finds the classes of undeclared keys, and which have a key at all.
     fn find_classes(
         &self,
         site: &mut ObjectSite,
@@ -191,13 +180,32 @@ impl Machine {
             set_bit(&mut site.classes, 0);
             return Ok(());
         }
-        if let Some(known) = &site.key_classes {
-            site.classes = SmallVec::from_slice(known.of(&known.start()));
+        let texts = self.algebra.texts(names);
+        let n_tests = site.tests.len();
+        let many = n_tests > MAX_TESTS;
+        let explored = if site.leasts.is_empty() {
+            Explored::new(&site.patterns, &texts, many)?
+        } else {
+            None
+        };
+        if let Some(explored) = explored {
+            site.table = explored.table;
+            site.classes = explored.open;
+            site.key_classes = explored.key_classes;
             return Ok(());
         }
-        let declared = Regex::literals(self.algebra.texts(names));
+        if many {
+            return Err(AutomatonError::Limit {
+                name: "max_key_patterns",
+                what: "the number of patterns for the keys of one object \
+                       that can match in so many ways",
+                limit: MAX_TESTS,
+            });
+        }
+        site.table = ClassTable::all(n_tests);
+        let declared = Regex::literals(texts);
         for class in 0..site.n_classes() {
-            let keys = site.keys_of(class).and(&declared.not());
+            let keys = site.keys_of_class(class).and(&declared.not());
             let language = language(&keys)?;
             if language.is_dead(language.start()) != Answer::Yes {
                 set_bit(&mut site.classes, class);
@@ -244,12 +252,7 @@ impl Machine {
         if site.tests.is_empty() {
             return Ok(());
         }
-        let open: Vec<Regex> = (0..)
-            .zip(&flat.others)
-            .filter(|(_, question)| question.is_some())
-            .map(|(class, _)| site.keys_of(class))
-            .collect();
-        if open.is_empty() {
+        if !flat.is_open() {
             site.forget_patterns();
             return Ok(());
         }
@@ -258,7 +261,10 @@ impl Machine {
             return Ok(());
         }
         let declared = Regex::literals(self.algebra.texts(names));
-        let keys = Regex::alternate(&open).and(&declared.not());
+        let is_open = |class: u32| {
+            flat.others.get(class as usize).is_some_and(Option::is_some)
+        };
+        let keys = site.keys_of(is_open).and(&declared.not());
         let language = language(&keys)?;
         let Some(words) = language.enumerate(MAX_WORDS) else {
             return Ok(());
@@ -372,6 +378,7 @@ impl ObjectSite {
         self.tests = Box::default();
         self.patterns = Box::default();
         self.leasts = Leasts { list: Box::default() };
+        self.table = ClassTable::one();
         self.key_classes = None;
         if let SiteKind::Flat(flat) = &mut self.kind {
             flat.others = Box::new([None]);

@@ -234,13 +234,10 @@ impl Machine {
 }
 
 /// An interval of code points, and the names and states after it.
-pub(crate) type Part = (u32, u32, NameRange, Vec<Option<regular::StateId>>);
+type Part = (u32, u32, NameRange, Vec<Option<regular::StateId>>);
 
 /// The code points `lo..=hi` that are characters.
-pub(crate) fn without_surrogates(
-    lo: u32,
-    hi: u32,
-) -> impl Iterator<Item = (u32, u32)> {
+fn without_surrogates(lo: u32, hi: u32) -> impl Iterator<Item = (u32, u32)> {
     [(lo, hi.min(0xD7FF)), (lo.max(0xE000), hi)]
         .into_iter()
         .filter(|(lo, hi)| lo <= hi)
@@ -248,7 +245,7 @@ pub(crate) fn without_surrogates(
 
 /// Cuts `parts` where the transitions of one more language change. Code
 /// points without a transition are left out if `required`.
-pub(crate) fn cut(
+fn cut(
     parts: &[Part],
     transitions: &[regular::Transition],
     required: bool,

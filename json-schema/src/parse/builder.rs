@@ -25,6 +25,7 @@ pub(crate) struct Builder<'a> {
     pub(crate) used: Vec<(&'static str, LocationId)>,
     pub(crate) is_recursive: bool,
     warnings: Vec<Warning>,
+    left_out: Vec<SchemaError>,
     nodes: Vec<Node>,
     values: Vec<&'a Value>,
     ids: FxHashMap<usize, NodeId>,
@@ -44,6 +45,7 @@ impl<'a> Builder<'a> {
             used: Vec::new(),
             is_recursive: false,
             warnings: Vec::new(),
+            left_out: Vec::new(),
             nodes: Vec::new(),
             values: Vec::new(),
             ids: FxHashMap::default(),
@@ -103,6 +105,25 @@ impl<'a> Builder<'a> {
         }
     }
 
+    /// Leaves out a keyword that cannot be enforced.
+    ///
+    /// # Errors
+    ///
+    /// Fails with `error` unless that is what was asked for.
+    pub(crate) fn leave_out(
+        &mut self,
+        error: SchemaError,
+    ) -> Result<(), SchemaError> {
+        if !self.options.lenient {
+            return Err(error);
+        }
+        // A pattern is read for its own keyword and those beside it.
+        if !self.left_out.contains(&error) {
+            self.left_out.push(error);
+        }
+        Ok(())
+    }
+
     /// Reads everything that can be reached from a document's root.
     pub(crate) fn build(
         mut self,
@@ -131,6 +152,7 @@ impl<'a> Builder<'a> {
             draft,
             locations: self.resources.locations,
             warnings: self.warnings,
+            left_out: self.left_out,
             used: self.used,
         };
         if let Some(node) = in_place_cycle(&schema) {

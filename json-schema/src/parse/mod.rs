@@ -95,6 +95,16 @@ pub struct Options {
     /// The formats that are enforced, in every draft. A name without a
     /// [`format::language`] allows every string.
     pub known_formats: &'static [&'static str],
+    /// Whether a keyword that cannot be enforced is left out and listed
+    /// ([`Schema::left_out`]) where it is an error otherwise: an expression
+    /// that is not regular or over a limit, and a format that is not known
+    /// where all are asked for. An invalid schema stays an error, and so does
+    /// a reference that leads nowhere.
+    ///
+    /// What is left out constrains nothing; a pattern of `patternProperties`
+    /// then takes every key and any value. Beneath `not`, and in the other
+    /// branches of a `oneOf`, that forbids more rather than less.
+    pub lenient: bool,
     /// How large the schema may be.
     pub limits: Limits,
 }
@@ -106,6 +116,7 @@ impl Default for Options {
             documents: BTreeMap::new(),
             format: FormatPolicy::default(),
             known_formats: format::KNOWN,
+            lenient: false,
             limits: Limits::default(),
         }
     }

@@ -6,6 +6,7 @@
 
 use super::pool::{ConstantId, FormatId, NameId, NumberId, PatternId, id};
 use crate::draft::Draft;
+use crate::error::SchemaError;
 use crate::location::{Location, LocationId, Locations};
 
 id! {
@@ -313,6 +314,7 @@ pub struct Schema {
     pub(crate) draft: Draft,
     pub(crate) locations: Locations,
     pub(crate) warnings: Vec<Warning>,
+    pub(crate) left_out: Vec<SchemaError>,
     /// Every keyword that occurs, with its first place.
     pub(crate) used: Vec<(&'static str, LocationId)>,
     /// Whether any reference depends on the dynamic scope.
@@ -356,6 +358,14 @@ impl Schema {
     /// What the author may want to know.
     pub fn warnings(&self) -> &[Warning] {
         &self.warnings
+    }
+
+    /// The keywords that were left out because they cannot be enforced, as
+    /// the errors that they are where [`Options::lenient`] is not set.
+    ///
+    /// [`Options::lenient`]: super::Options::lenient
+    pub fn left_out(&self) -> &[SchemaError] {
+        &self.left_out
     }
 
     /// The place where a keyword first occurs.

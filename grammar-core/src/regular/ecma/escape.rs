@@ -2,6 +2,7 @@
 
 use std::sync::OnceLock;
 
+use super::Reading;
 use super::parser::{Input, refuse, syntax};
 use super::property::Properties;
 use crate::regular::class::{CharSet, MAX_CODE_POINT};
@@ -132,20 +133,18 @@ pub(super) fn read(
             backreference(at, &format!("\\k{}", &rest[..end]))
         }
         _ if letter.is_ascii_alphanumeric() => unknown(at, letter),
-        _ if input.strict && !is_syntax(letter, in_class) => syntax(
-            at,
-            format!(
-                "`\\{letter}` is no escape of ECMA-262 with the flag `u`; \
-                 remove the backslash"
-            ),
-        ),
+        _ if input.reading == Reading::Strict
+            && !is_escaped(letter, in_class) =>
+        {
+            unknown(at, letter)
+        }
         _ => point(u32::from(letter)),
     }
 }
 
-/// Whether a character may be escaped by the letter of ECMA-262.
-fn is_syntax(letter: char, in_class: bool) -> bool {
-    r"^$\.*+?()[]{}|/".contains(letter) || in_class && letter == '-'
+/// Whether a character that is no letter or digit has an escape with `u`.
+fn is_escaped(character: char, in_class: bool) -> bool {
+    "^$\\.*+?()[]{}|/".contains(character) || in_class && character == '-'
 }
 
 fn backreference<T>(at: usize, name: &str) -> Result<T, PatternError> {

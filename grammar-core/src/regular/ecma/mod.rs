@@ -1,11 +1,16 @@
 //! ECMA-262 regular expressions with the `u` flag, as JSON Schema uses them.
 //!
 //! The parser keeps its groups on a stack of its own, so nesting costs no
-//! recursion. What strict `u` refuses but real patterns are full of is
-//! accepted where it has only one meaning: an escaped punctuation character
-//! (`\-`, `\_`, `\"`) is that character, and a `-` beside a class escape
-//! inside a class (`[\w-.]`) is a hyphen. All else that ECMA-262 calls an
-//! error is one.
+//! recursion. Two readings differ in what they do beyond the standard. The
+//! lenient one accepts what strict `u` refuses but real patterns are full of,
+//! where it has only one meaning:
+//!
+//! - an escaped punctuation character (`\-`, `\_`, `\"`) is that character;
+//! - a `-` beside a class escape inside a class (`[\w-.]`) is a hyphen;
+//! - a lone `]` or `}`, and a `{` that begins no count, are characters, as in
+//!   Annex B. `{,3}` stays an error: there it is text, elsewhere a count.
+//!
+//! All else that ECMA-262 calls an error is one in either.
 
 mod escape;
 mod parser;
@@ -14,6 +19,15 @@ mod property;
 use super::error::PatternError;
 use super::limits::Limits;
 use super::regex::Regex;
+
+/// How much is accepted beyond the standard.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+enum Reading {
+    /// Nothing.
+    Strict,
+    /// What has only one meaning.
+    Lenient,
+}
 
 impl Regex {
     /// Parses an ECMA-262 pattern with the `u` flag and the default limits.
@@ -40,7 +54,8 @@ impl Regex {
         limits: &Limits,
     ) -> Result<Regex, PatternError> {
         super::rust::check_length(pattern, limits)?;
-        parser::parse(pattern, limits).map(|regex| regex.search())
+        let reading = Reading::Lenient;
+        parser::parse(pattern, limits, reading).map(|regex| regex.search())
     }
 
     /// Checks that a pattern is in the syntax of ECMA-262 with the `u` flag,
@@ -54,6 +69,6 @@ impl Regex {
         limits: &Limits,
     ) -> Result<(), PatternError> {
         super::rust::check_length(pattern, limits)?;
-        parser::check(pattern, limits)
+        parser::parse(pattern, limits, Reading::Strict).map(|_| ())
     }
 }

@@ -1,5 +1,6 @@
 //! The pattern grammar: alternatives, groups, quantifiers, classes.
 
+use super::Reading;
 use super::escape::{self, Escape};
 use super::property::Properties;
 use crate::regular::class::CharSet;
@@ -12,24 +13,16 @@ use crate::regular::rust::ascii_word;
 pub(super) fn parse(
     pattern: &str,
     limits: &Limits,
+    reading: Reading,
 ) -> Result<Regex, PatternError> {
-    Parser::new(pattern, limits, false).parse()
-}
-
-/// Checks the syntax of a pattern by the letter of ECMA-262.
-pub(super) fn check(
-    pattern: &str,
-    limits: &Limits,
-) -> Result<(), PatternError> {
-    Parser::new(pattern, limits, true).parse().map(|_| ())
+    Parser::new(pattern, limits, reading).parse()
 }
 
 /// A pattern and how far it has been read.
 pub(super) struct Input<'p> {
     pub(super) text: &'p str,
     pub(super) at: usize,
-    /// Whether what is no ECMA-262 but has only one meaning is an error.
-    pub(super) strict: bool,
+    pub(super) reading: Reading,
 }
 
 impl<'p> Input<'p> {
@@ -115,9 +108,13 @@ enum Reference<'p> {
 }
 
 impl<'p> Parser<'p> {
-    fn new(pattern: &'p str, limits: &'p Limits, strict: bool) -> Parser<'p> {
+    fn new(
+        pattern: &'p str,
+        limits: &'p Limits,
+        reading: Reading,
+    ) -> Parser<'p> {
         Parser {
-            input: Input { text: pattern, at: 0, strict },
+            input: Input { text: pattern, at: 0, reading },
             limits,
             ops: Vec::new(),
             stack: vec![Frame::new(Kind::Group, 0)],
@@ -223,21 +220,46 @@ impl<'p> Parser<'p> {
                     ),
                 );
             }
-            '{' | '}' | ']' => {
-                return syntax(
-                    at,
-                    format!(
-                        "a lone `{first}` is not allowed; escape it as \
-                         `\\{first}` to mean the character"
-                    ),
-                );
-            }
+            '{' | '}' | ']' => self.lone(first, at)?,
             _ => {
                 self.input.next();
                 self.push_atom(Op::Class(CharSet::single(first)))?;
             }
         }
         Ok(())
+    }
+
+    /// Reads a brace or bracket that belongs to nothing.
+    fn lone(&mut self, first: char, at: usize) -> Result<(), PatternError> {
+        if self.input.reading == Reading::Lenient {
+            match Braces::of(self.input.rest()) {
+                Braces::Text => {
+                    self.input.next();
+                    return self.push_atom(Op::Class(CharSet::single(first)));
+                }
+                Braces::Count => {
+                    return syntax(
+                        at,
+                        "this count has nothing to repeat; escape its brace \
+                         as `\\{` to mean the character",
+                    );
+                }
+                Braces::NoLeast => return no_least(at),
+            }
+        }
+        syntax(
+            at,
+            format!(
+                "a lone `{first}` is not allowed; escape it as `\\{first}` to \
+                 mean the character"
+            ),
+        )
+    }
+
+    /// Whether a `{` comes next that is a character.
+    fn brace_is_text(&self) -> bool {
+        self.input.reading == Reading::Lenient
+            && Braces::of(self.input.rest()) == Braces::Text
     }
 
     fn frame(&mut self) -> &mut Frame {
@@ -375,7 +397,7 @@ impl<'p> Parser<'p> {
             Some('*') => (0, None),
             Some('+') => (1, None),
             Some('?') => (0, Some(1)),
-            Some('{') => {
+            Some('{') if !self.brace_is_text() => {
                 let (min, max) = self.counts(at)?;
                 self.ops.push(Op::Repeat { min, max });
                 return self.after_quantifier();
@@ -397,6 +419,7 @@ impl<'p> Parser<'p> {
                 at,
                 "possessive quantifiers are not in ECMA-262; remove the `+`",
             ),
+            Some('{') if self.brace_is_text() => Ok(()),
             Some(next @ ('*' | '?' | '{')) => syntax(
                 at,
                 format!(
@@ -410,6 +433,7 @@ impl<'p> Parser<'p> {
 
     fn no_quantifier(&mut self) -> Result<(), PatternError> {
         match self.input.peek() {
+            Some('{') if self.brace_is_text() => Ok(()),
             Some(next @ ('*' | '+' | '?' | '{')) => syntax(
                 self.input.at,
                 format!(
@@ -426,6 +450,11 @@ impl<'p> Parser<'p> {
         at: usize,
     ) -> Result<(u32, Option<u32>), PatternError> {
         self.input.next();
+        if self.input.reading == Reading::Lenient
+            && self.input.rest().starts_with(',')
+        {
+            return no_least(at);
+        }
         let Some(min) = self.number() else {
             return syntax(
                 at,
@@ -490,7 +519,7 @@ impl<'p> Parser<'p> {
         if self.input.eat("\\B") {
             return self.push_assertion(boundary(true));
         }
-        if self.input.strict && self.reference()? {
+        if self.input.reading == Reading::Strict && self.reference()? {
             return self.push_atom(Op::Class(CharSet::empty()));
         }
         let escape =
@@ -521,11 +550,11 @@ impl<'p> Parser<'p> {
             let (Escape::Character(lo), Escape::Character(hi)) =
                 (&first, &last)
             else {
-                if self.input.strict {
+                if self.input.reading == Reading::Strict {
                     return syntax(
                         at,
-                        "an end of this range is a class; escape the `-` to \
-                         mean the character",
+                        "a class escape is no end of a range; escape the \
+                         hyphen as `\\-` to mean the character",
                     );
                 }
                 first.add_to(&mut ranges);
@@ -566,6 +595,46 @@ impl<'p> Parser<'p> {
             }
         }
     }
+}
+
+/// What a `{`, `}` or `]` that stands alone is, by Annex B.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+enum Braces {
+    /// A character.
+    Text,
+    /// `{m}`, `{m,}` or `{m,n}`.
+    Count,
+    /// `{,n}`, a character there and a count in other dialects.
+    NoLeast,
+}
+
+impl Braces {
+    fn of(rest: &str) -> Braces {
+        let Some(inner) = rest.strip_prefix('{') else { return Braces::Text };
+        let is_digit = |c: char| c.is_ascii_digit();
+        let after = inner.trim_start_matches(is_digit);
+        let has_least = after.len() < inner.len();
+        let (after, has_comma, has_most) = match after.strip_prefix(',') {
+            Some(most) => {
+                let after = most.trim_start_matches(is_digit);
+                (after, true, after.len() < most.len())
+            }
+            None => (after, false, false),
+        };
+        match (after.starts_with('}'), has_least) {
+            (true, true) => Braces::Count,
+            (true, false) if has_comma && has_most => Braces::NoLeast,
+            _ => Braces::Text,
+        }
+    }
+}
+
+fn no_least<T>(at: usize) -> Result<T, PatternError> {
+    syntax(
+        at,
+        "a count without its smaller number is not in ECMA-262; write it as \
+         `{0,n}`",
+    )
 }
 
 fn unknown_group(rest: &str, at: usize) -> Result<(), PatternError> {

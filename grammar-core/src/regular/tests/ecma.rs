@@ -79,9 +79,12 @@ fn what_is_refused_says_where_and_why() {
         ("[a", 0, Syntax, "not closed"),
         ("[b-a]", 1, Syntax, "out of order"),
         ("a{2,1}", 1, Syntax, "out of order"),
-        ("a{", 1, Syntax, "lone `{`"),
-        ("{model}", 0, Syntax, "lone `{`"),
-        ("a]", 1, Syntax, "lone `]`"),
+        ("a{,3}", 1, Syntax, "`{0,n}`"),
+        ("{,3}", 0, Syntax, "`{0,n}`"),
+        ("{3}", 0, Syntax, "nothing to repeat"),
+        ("a|{3,}", 2, Syntax, "nothing to repeat"),
+        ("a{2}{3}", 4, Syntax, "follows another"),
+        ("^{2}", 1, Syntax, "follows an assertion"),
         (r"\q", 0, Syntax, "`\\q`"),
         (r"a\Z", 1, Syntax, "use `$`"),
         (r"a\", 1, Syntax, "backslash"),
@@ -102,6 +105,19 @@ fn what_is_refused_says_where_and_why() {
         assert_eq!(error.kind(), kind, "{pattern}: {error}");
         assert!(error.message().contains(needle), "{pattern}: {error}");
     }
+}
+
+#[test]
+fn lone_brackets_are_characters_as_in_annex_b() {
+    check(&ecma("^]a{2}}+$"), &["]aa}", "]aa}}"], &["aa}", "]aa"]);
+    check(&ecma("^{model}$"), &["{model}"], &["model"]);
+    check(&ecma("^a{$"), &["a{"], &["a"]);
+    check(&ecma("^a+{b}{2}$"), &["a{b}}", "aa{b}}"], &["a{b}", "a{bb}"]);
+    check(&ecma("^x{a,3}{,}{2,b}$"), &["x{a,3}{,}{2,b}"], &["x", "xxx"]);
+    check(&ecma("^a{2}{$"), &["aa{"], &["aa"]);
+    check(&ecma("^({|}|])*$"), &["", "{]}"], &["a"]);
+    check(&ecma("^{{1,2}$"), &["{", "{{"], &["", "{{{"]);
+    check(&ecma("^[^]]$"), &["a]", "\n]"], &["a", "a]]"]);
 }
 
 /// Patterns by the letter of ECMA-262 with the flag `u`.

@@ -35,6 +35,9 @@ pub(crate) struct SchemaArgs {
     /// The draft where the schema names none: 4, 6, 7, 2019-09 or 2020-12
     #[arg(long, value_name = "DRAFT")]
     pub(crate) draft: Option<String>,
+    /// Leaves out what cannot be enforced, with a warning, instead of failing
+    #[arg(long)]
+    pub(crate) lenient: bool,
     /// A document that references may lead to
     #[arg(long = "document", value_name = "URI=FILE")]
     pub(crate) documents: Vec<String>,
@@ -85,6 +88,7 @@ impl SchemaArgs {
             ];
             options.parse.draft = Some(choose("draft", draft, &drafts)?);
         }
+        options.parse.lenient |= self.lenient;
         for document in &self.documents {
             let (uri, file) = document.split_once('=').ok_or_else(|| {
                 format!("a document is given as URI=FILE, not {document:?}")

@@ -60,6 +60,8 @@ struct Options {
     format: Option<String>,
     draft: Option<String>,
     #[serde(default)]
+    lenient: bool,
+    #[serde(default)]
     documents: BTreeMap<String, Value>,
 }
 
@@ -242,6 +244,7 @@ impl Options {
             numbers: self.numbers.clone(),
             format: self.format.clone(),
             draft: self.draft.clone(),
+            lenient: self.lenient,
             documents: Vec::new(),
         };
         let mut options = args.over(SchemaOptions::widest())?;

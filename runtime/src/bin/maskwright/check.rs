@@ -85,6 +85,7 @@ pub(crate) fn run(args: &CheckArgs) -> Result<(), Fail> {
         let value = serde_json::json!({
             "accepted": verdict.is_accepted(),
             "stopped": stopped,
+            "warnings": grammar.warnings(),
         });
         writeln!(stdout, "{value}").map_err(Fail::write)?;
     } else if verdict.is_accepted() {

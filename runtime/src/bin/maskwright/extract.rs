@@ -82,6 +82,7 @@ pub(crate) fn run(args: &ExtractArgs) -> Result<(), Fail> {
             "steered_tokens": generation.n_steered,
             "prompt_ms": millis(generation.prompt_time),
             "decode_ms": millis(generation.decode_time),
+            "warnings": grammar.warnings(),
         });
         writeln!(stdout, "{output}").map_err(Fail::write)
     } else {
@@ -102,7 +103,7 @@ impl From<ExtractError> for Fail {
             ExtractError::CutOff { .. } => {
                 Fail::new(Code::Length, error.to_string())
             }
-            ExtractError::Validator(_) => {
+            ExtractError::Validator(_) | ExtractError::NotEnforced { .. } => {
                 Fail::new(Code::Grammar, error.to_string())
             }
             error => Fail::internal(error),

@@ -9,7 +9,7 @@ use std::{
 use clap::Args;
 use maskwright::{
     generate::{FinishReason, Message, Prompt, Request, Role},
-    grammar::SchemaOptions,
+    grammar::{Grammar, SchemaOptions},
 };
 
 use crate::{
@@ -57,8 +57,10 @@ pub(crate) fn run(args: &GenerateArgs) -> Result<(), Fail> {
     let sampling = args.sampling.options()?;
     let prompt = prompt(args)?;
     let mut generator = args.model.generator()?;
+    let warnings = grammar.as_ref().map_or(&[][..], Grammar::warnings);
     let compiled = grammar
-        .map(|grammar| generator.compile(&grammar))
+        .as_ref()
+        .map(|grammar| generator.compile(grammar))
         .transpose()
         .map_err(|error| Fail::usage(error.to_string()))?;
     let constrained = compiled.is_some();
@@ -101,6 +103,7 @@ pub(crate) fn run(args: &GenerateArgs) -> Result<(), Fail> {
             "steered_tokens": generation.n_steered,
             "prompt_ms": millis(generation.prompt_time),
             "decode_ms": millis(generation.decode_time),
+            "warnings": warnings,
         });
         writeln!(stdout, "{output}").map_err(Fail::write)?;
     } else if stdout.is_terminal() || !constrained {

@@ -77,6 +77,7 @@ pub(crate) fn run(args: &MaskArgs) -> Result<(), Fail> {
             "of": mask.len(),
             "place": place,
             "tokens": tokens,
+            "warnings": grammar.warnings(),
         });
         return writeln!(stdout, "{output}").map_err(Fail::write);
     }

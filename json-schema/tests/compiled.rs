@@ -1,0 +1,180 @@
+//! What a compiled schema says about itself.
+
+use maskwright_grammar_core::automaton::Recognizer;
+use maskwright_json_schema::{
+    Compiled, Draft, FormatPolicy, Options, WarningReason, compile,
+    compile_value,
+};
+
+#[test]
+fn unknown_keywords_are_listed_with_their_pointers() {
+    let schema = r#"{
+        "x-order": 1,
+        "properties": {"a": {"type": "string", "typ": "x", "title": "A"}}
+    }"#;
+    let compiled = compile(schema, &Options::default()).expect("valid");
+    let unknown: Vec<(&str, String)> = compiled
+        .unknown_keywords()
+        .map(|note| (&*note.keyword, note.location.to_string()))
+        .collect();
+    let places = unknown.iter().map(|(keyword, at)| (*keyword, at.as_str()));
+    assert_eq!(
+        places.collect::<Vec<_>>(),
+        [("x-order", "/x-order"), ("typ", "/properties/a/typ")],
+    );
+    let texts = compiled.notes.iter().map(ToString::to_string);
+    assert_eq!(texts.collect::<Vec<_>>(), compiled.warnings);
+}
+
+#[test]
+fn every_reason_is_noted_and_only_unknown_keywords_are_listed_as_such() {
+    let mut options = Options::default();
+    options.parse.draft = Some(Draft::Draft7);
+    let schema = r##"{
+        "properties": {
+            "a": {"$ref": "#/definitions/s", "minLength": 2},
+            "b": {"format": "phone", "else": false},
+            "c": {"prefixItems": [false]}
+        },
+        "definitions": {"s": {}}
+    }"##;
+    let compiled = compile(schema, &options).expect("valid");
+    let notes: Vec<(&str, WarningReason)> = compiled
+        .notes
+        .iter()
+        .map(|note| (note.location.pointer.as_str(), note.reason))
+        .collect();
+    assert_eq!(
+        notes,
+        [
+            ("/properties/a/minLength", WarningReason::HiddenByRef),
+            ("/properties/b/format", WarningReason::UnknownFormat),
+            ("/properties/b/else", WarningReason::WithoutPartner),
+            ("/properties/c/prefixItems", WarningReason::UnknownKeyword),
+        ],
+    );
+    assert_eq!(compiled.unknown_keywords().count(), 1);
+}
+
+/// Eight to the twelfth ways to take a key of each of twelve groups, where
+/// there is room for eleven: no search within its budget says that none fits.
+#[test]
+fn a_state_in_which_something_was_assumed_is_counted() {
+    let either = |n: u32| {
+        let branch = |key: String| serde_json::json!({"required": [key]});
+        let branches = (0..8).map(|m| branch(format!("k{}", 8 * n + m)));
+        serde_json::json!({ "anyOf": branches.collect::<Vec<_>>() })
+    };
+    let schema = serde_json::json!({
+        "type": "object",
+        "maxProperties": 11,
+        "allOf": (0..12).map(either).collect::<Vec<_>>(),
+        "properties": {"k0": {"type": "integer"}},
+    });
+    let options = Options::widest();
+    let compiled = compile_value(&schema, &options).expect("undecided");
+    let automaton = compiled.automaton.clone();
+    let mut recognizer = Recognizer::new(automaton).expect("it starts");
+    assert!(recognizer.push_bytes(b"{\"k0\":").expect("small"));
+    let stats = compiled.stats();
+    assert!(0 < stats.n_inexact, "{stats:?}");
+    assert!(stats.n_inexact < stats.n_states, "{stats:?}");
+}
+
+#[test]
+fn states_are_counted_as_they_are_made() {
+    let schema = r#"{"properties": {"a": {"minimum": 3}}, "required": ["a"]}"#;
+    let compiled = compile(schema, &Options::default()).expect("valid");
+    let before = compiled.stats();
+    let automaton = compiled.automaton.clone();
+    let mut recognizer = Recognizer::new(automaton).expect("it starts");
+    assert!(recognizer.push_bytes(b"{\"a\":17}").expect("small"));
+    let after = compiled.stats();
+    assert!(before.n_states < after.n_states, "{before:?} {after:?}");
+    assert_eq!(after.n_inexact, 0);
+}
+
+fn lenient() -> Options {
+    let mut options = Options::widest();
+    options.parse.lenient = true;
+    options.parse.format = FormatPolicy::AssertAll;
+    options
+}
+
+/// The pointers and kinds of what was left out.
+fn left_out(compiled: &Compiled) -> Vec<(&str, &str)> {
+    let all = compiled.left_out.iter();
+    all.map(|it| (it.location().pointer.as_str(), it.kind_name())).collect()
+}
+
+fn accepts(compiled: &Compiled, text: &str) -> bool {
+    let automaton = compiled.automaton.clone();
+    let mut recognizer = Recognizer::new(automaton).expect("it starts");
+    recognizer.push_bytes(text.as_bytes()).expect("small")
+        && recognizer.is_accepting().expect("small")
+}
+
+#[test]
+fn what_cannot_be_enforced_is_left_out_and_listed() {
+    let schema = r#"{"properties": {
+        "a": {"pattern": "^(.)\\1$", "minLength": 2},
+        "b": {"format": "phone", "type": "string"}
+    }}"#;
+    let compiled = compile(schema, &lenient()).expect("lenient");
+    assert_eq!(
+        left_out(&compiled),
+        [
+            ("/properties/a/pattern", "unsupported_regex"),
+            ("/properties/b/format", "unknown_format"),
+        ],
+    );
+    assert_eq!(compiled.warnings.len(), 2, "{:?}", compiled.warnings);
+    assert!(accepts(&compiled, r#"{"a":"ab","b":""}"#));
+    assert!(!accepts(&compiled, r#"{"a":"a"}"#));
+    assert!(!accepts(&compiled, r#"{"b":1}"#));
+    let strict = Options { text: lenient().text, ..Options::default() };
+    assert!(compile(schema, &strict).is_err());
+}
+
+/// No key may be refused, or held to a schema, for a pattern that nobody
+/// knows it does not match.
+#[test]
+fn a_pattern_of_keys_that_is_left_out_takes_every_key() {
+    let schema = r#"{
+        "patternProperties": {
+            "^(.)\\1$": {"type": "string"},
+            "^n": {"type": "number"}
+        },
+        "properties": {"s": {"type": "string"}},
+        "additionalProperties": false
+    }"#;
+    let compiled = compile(schema, &lenient()).expect("lenient");
+    let place = "/patternProperties/^(.)\\1$";
+    assert_eq!(left_out(&compiled), [(place, "unsupported_regex")]);
+    assert!(accepts(&compiled, r#"{"aa":1,"ab":"","n":1,"s":""}"#));
+    assert!(!accepts(&compiled, r#"{"n":""}"#));
+    assert!(!accepts(&compiled, r#"{"s":1}"#));
+    let unevaluated = r#"{
+        "allOf": [{"patternProperties": {"^(.)\\1$": true}}],
+        "unevaluatedProperties": false
+    }"#;
+    let compiled = compile(unevaluated, &lenient()).expect("lenient");
+    assert!(accepts(&compiled, r#"{"aa":1,"ab":1}"#));
+}
+
+#[test]
+fn faults_of_a_schema_are_errors_however_lenient() {
+    for (schema, kind) in [
+        (r#"{"pattern": "("}"#, "invalid_regex"),
+        (r##"{"$ref": "#/definitions/none"}"##, "unresolved_ref"),
+        (r#"{"minimum": "3"}"#, "invalid_keyword"),
+        (r#"{"not": {"pattern": "^(.)\\1$"}}"#, "unsatisfiable"),
+        (
+            r#"{"allOf": [{"type": "null"}, {"type": "array"}]}"#,
+            "unsatisfiable",
+        ),
+    ] {
+        let error = compile(schema, &lenient()).expect_err(schema);
+        assert_eq!(error.kind_name(), kind, "{schema}: {error}");
+    }
+}

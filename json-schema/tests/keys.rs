@@ -1,0 +1,105 @@
+//! Objects whose keys many patterns tell apart.
+
+use std::collections::BTreeMap;
+
+use maskwright_grammar_core::automaton::{Automaton, Recognizer};
+use maskwright_json_schema::{Options, compile_value};
+use serde_json::{Value, json};
+
+fn accepts(automaton: &std::sync::Arc<dyn Automaton>, text: &str) -> bool {
+    let mut recognizer =
+        Recognizer::new(automaton.clone()).expect("it starts");
+    recognizer.push_bytes(text.as_bytes()).expect("under the limits")
+        && recognizer.is_accepting().expect("under the limits")
+}
+
+#[test]
+fn few_keys_that_many_patterns_match() {
+    let patterns: BTreeMap<String, Value> = (0..20)
+        .map(|n| (format!("^k{n}:(en|nl)$"), json!({ "const": n })))
+        .collect();
+    let schema =
+        json!({"patternProperties": patterns, "additionalProperties": false});
+    let compiled = compile_value(&schema, &Options::widest()).expect("valid");
+    for (text, want) in [
+        (r#"{"k19:nl":19,"k0:en":0,"k0:nl":0}"#, true),
+        (r#"{"k19:nl":18}"#, false),
+        (r#"{"k20:nl":20}"#, false),
+        (r#"{"k1:en":1,"k1:en":1}"#, false),
+    ] {
+        assert_eq!(accepts(&compiled.automaton, text), want, "{text}");
+    }
+}
+
+/// Prefixes within prefixes, a suffix across all of them, declared names
+/// among them: what a key's value must be is known without any automaton.
+#[test]
+fn hundreds_of_patterns_that_overlap() {
+    let mut patterns = BTreeMap::new();
+    for n in 0..300 {
+        patterns.insert(format!("^p{n}"), json!({ "minimum": n }));
+    }
+    patterns.insert("_max$".to_owned(), json!({ "maximum": 100 }));
+    let schema = json!({
+        "properties": {"p7": {"multipleOf": 5}, "other": true},
+        "patternProperties": patterns,
+        "additionalProperties": {"type": "string"},
+    });
+    let compiled = compile_value(&schema, &Options::widest()).expect("valid");
+    let least = |key: &str| {
+        let holds = |n: &u32| key.starts_with(&format!("p{n}"));
+        (0..300).rev().find(holds)
+    };
+    let keys = ["p7", "p70", "p29", "p299", "p299_max", "p42_max", "_max"];
+    let others = ["other", "p", "q1", "p3_ma", "p0", "p100_max"];
+    for key in keys.into_iter().chain(others) {
+        for value in [0, 7, 10, 70, 100, 101, 300] {
+            let text = json!({ key: value }).to_string();
+            let least = least(key);
+            let is_free = key == "other" || key.ends_with("_max");
+            let want = match least {
+                None => is_free,
+                Some(least) => value >= least,
+            } && !(key.ends_with("_max") && value > 100)
+                && !(key == "p7" && value % 5 != 0);
+            assert_eq!(accepts(&compiled.automaton, &text), want, "{text}");
+        }
+    }
+    assert!(accepts(&compiled.automaton, r#"{"q":"","q1":"","p1":200}"#));
+    assert!(!accepts(&compiled.automaton, r#"{"p1":200,"p1":200}"#));
+}
+
+/// The same beneath a condition on the whole object, which has to be derived.
+#[test]
+fn many_patterns_in_an_object_that_is_more_than_a_table() {
+    let patterns: BTreeMap<String, Value> =
+        (0..40).map(|n| (format!("^{n}-"), json!({ "minimum": n }))).collect();
+    let schema = json!({
+        "patternProperties": patterns,
+        "oneOf": [{"required": ["a"]}, {"required": ["39-x"]}],
+    });
+    let compiled = compile_value(&schema, &Options::widest()).expect("valid");
+    for (text, want) in [
+        (r#"{"38-":38,"a":1}"#, true),
+        (r#"{"38-":37,"a":1}"#, false),
+        (r#"{"38-":38,"39-x":39}"#, true),
+        (r#"{"38-":38,"39-x":38}"#, false),
+        (r#"{"39-x":39,"a":1}"#, false),
+        (r#"{"38-":38}"#, false),
+    ] {
+        assert_eq!(accepts(&compiled.automaton, text), want, "{text}");
+    }
+}
+
+/// Which of 24 letters a key has is too much to tell apart: an error, in
+/// time, that names the limit.
+#[test]
+fn patterns_that_match_in_too_many_ways_are_refused() {
+    let patterns: BTreeMap<String, Value> = ('a'..='x')
+        .map(|letter| (letter.to_string(), json!({ "type": "null" })))
+        .collect();
+    let schema = json!({ "patternProperties": patterns });
+    let compiled = compile_value(&schema, &Options::widest()).expect("valid");
+    let error = Recognizer::new(compiled.automaton).expect_err("too many");
+    assert!(error.to_string().contains("patterns"), "{error}");
+}
