@@ -17,7 +17,6 @@ use super::{
     Machine, StateKey,
     algebra::Typed,
     classes::Holding,
-    general::KeyTest,
     guard,
     keys::{bit, other_outcome},
 };
@@ -79,7 +78,7 @@ impl Machine {
         }
         let (sure, open) = sort_out(all, leasts, certain);
         let needs = open & 1 != 0;
-        let (sure, open) = (sure >> 1, open >> 1);
+        let (sure, open) = (goals(sure), goals(open));
         if open == 0 && !needs {
             return Ok(Some(Outcome(self.parts.outcomes.intern(sure)?)));
         }
@@ -99,6 +98,9 @@ impl Machine {
         let n_tests = accepting.len() - leasts.list.len();
         let (all, certain) = accepting.split_at(n_tests);
         let (sure, open) = sort_out(all, leasts, certain);
+        // Few tests of a site that has such conditions are let through.
+        let narrow = |bits| u64::try_from(bits).unwrap_or(u64::MAX);
+        let (sure, open) = (narrow(sure), narrow(open));
         if open == 0 {
             return self.class_outcome(site, viable, sure);
         }
@@ -228,7 +230,7 @@ impl Machine {
             }
             OpenOf::Key { site, .. } => {
                 let tests = self.object_site(site)?.tests.iter();
-                tests.map(KeyTest::formula).collect()
+                tests.map(|test| test.formula()).collect()
             }
         };
         let mut holding = open.sure;
@@ -250,7 +252,7 @@ impl Machine {
             return Ok(true);
         };
         let leasts = &self.string_spec(spec)?.leasts;
-        let Some(&(0, _)) = leasts.list.first() else { return Ok(true) };
+        let Some(&(0, ())) = leasts.list.first() else { return Ok(true) };
         let Some(tuple) = spelling.from() else { return Ok(true) };
         let states = &self.parts.tuples.get(tuple).states;
         let first = states.len() - leasts.list.len();
@@ -259,15 +261,15 @@ impl Machine {
 }
 
 /// Sorts conditions, by which languages accept, into those that hold and
-/// those that are open, bit by bit.
+/// those that are open, bit by bit. There is room for a need and its goals.
 fn sort_out<T>(
     all: &[bool],
     leasts: &Leasts<T>,
     certain: &[bool],
-) -> (u64, u64) {
+) -> (u128, u128) {
     let mut sure = 0;
     for (index, &holds) in all.iter().enumerate() {
-        sure |= u64::from(holds) << index;
+        sure |= u128::from(holds) << index;
     }
     let mut open = 0;
     for (&(index, _), &certain) in leasts.list.iter().zip(certain) {
@@ -276,6 +278,11 @@ fn sort_out<T>(
         }
     }
     (sure & !open, open)
+}
+
+/// The bits of the goals, which come after the need.
+fn goals(all: u128) -> u64 {
+    u64::try_from(all >> 1).unwrap_or(u64::MAX)
 }
 
 impl Leasts<Regex> {

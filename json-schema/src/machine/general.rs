@@ -48,8 +48,8 @@ pub(crate) enum KeyTest {
 
 impl KeyTest {
     /// The typed formula of strings that it asks for, if it does.
-    pub(crate) fn formula(&self) -> Option<Typed> {
-        match *self {
+    pub(crate) fn formula(self) -> Option<Typed> {
+        match self {
             KeyTest::Satisfies(formula) => Some(formula),
             KeyTest::Pattern(_) => None,
         }

@@ -20,7 +20,7 @@ use super::{
     Machine, StateKey,
     algebra::language,
     checked::accepting,
-    classes::KeyClasses,
+    classes::{KeyClasses, holding},
     distinct::watch_language,
     guard,
     names::NameRange,
@@ -403,13 +403,19 @@ impl Machine {
         if let Some(name) = object.names.whole(*names) {
             return Ok(allowed.has_name(name).then(|| name_outcome(name)));
         }
-        if let Some(classes) = &object.key_classes {
-            let class = classes.class(states);
-            let class = class.filter(|&class| bit(&allowed.others, class));
-            return Ok(class.map(other_outcome));
-        }
-        let accepting = accepting(states, languages);
-        self.key_outcome(site, viable, &accepting[1..])
+        let class = match (&object.key_classes, &**states, languages) {
+            (Some(classes), ..) => classes.class(states),
+            (None, [_, states @ ..], [_, languages @ ..]) => {
+                if !object.leasts.is_empty() {
+                    let accepting = accepting(states, languages);
+                    return self.key_outcome(site, viable, &accepting);
+                }
+                object.table.class(&holding(languages, states))
+            }
+            _ => None,
+        };
+        let class = class.filter(|&class| bit(&allowed.others, class));
+        Ok(class.map(other_outcome))
     }
 
     /// Says whether the key that `frame` reads may yet become a used one, or
