@@ -2,6 +2,8 @@
 
 use std::fmt;
 
+use serde_json::Value;
+
 use crate::location::Location;
 
 /// A schema that cannot be compiled, with the place that is at fault.
@@ -28,6 +30,8 @@ pub enum ErrorKind {
         keyword: String,
         /// What its value must be.
         expected: String,
+        /// What is there instead.
+        found: String,
     },
     /// A keyword that is known but cannot be enforced yet.
     UnsupportedKeyword {
@@ -129,6 +133,17 @@ impl SchemaError {
 }
 
 impl ErrorKind {
+    /// The kind of a keyword whose value is not what it must be.
+    pub(crate) fn invalid(
+        keyword: &str,
+        expected: &str,
+        value: &Value,
+    ) -> ErrorKind {
+        let keyword = keyword.to_owned();
+        let expected = expected.to_owned();
+        ErrorKind::InvalidKeyword { keyword, expected, found: show(value) }
+    }
+
     /// A stable name of the kind, for machines.
     pub fn name(&self) -> &'static str {
         match self {
@@ -148,6 +163,25 @@ impl ErrorKind {
     }
 }
 
+/// How much of a value an error shows.
+const MAX_SHOWN: usize = 40;
+
+/// Says what a value is, in short.
+fn show(value: &Value) -> String {
+    match value {
+        Value::Array(items) if items.is_empty() => "an empty array".to_owned(),
+        Value::Array(_) => "an array".to_owned(),
+        Value::Object(_) => "an object".to_owned(),
+        scalar => {
+            let text = scalar.to_string();
+            match text.char_indices().nth(MAX_SHOWN) {
+                Some((end, _)) => format!("{}…", &text[..end]),
+                None => text,
+            }
+        }
+    }
+}
+
 impl fmt::Display for SchemaError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let at = &self.location;
@@ -155,9 +189,11 @@ impl fmt::Display for SchemaError {
             ErrorKind::InvalidJson { message, offset } => {
                 write!(f, "invalid JSON at byte {offset}: {message}")
             }
-            ErrorKind::InvalidKeyword { keyword, expected } => {
-                write!(f, "invalid `{keyword}` at {at}: expected {expected}")
-            }
+            ErrorKind::InvalidKeyword { keyword, expected, found } => write!(
+                f,
+                "invalid `{keyword}` at {at}: expected {expected}, found \
+                 {found}",
+            ),
             ErrorKind::UnsupportedKeyword { keyword, instead } => write!(
                 f,
                 "`{keyword}` at {at} cannot be enforced yet; {instead}",

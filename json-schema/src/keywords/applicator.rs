@@ -33,6 +33,7 @@ pub(super) fn read<'a>(
         "if" if reader.since(Draft::Draft7) => conditional(reader, value)?,
         "then" | "else" if reader.since(Draft::Draft7) => {
             if !reader.map.contains_key("if") {
+                reader.schema(keyword, value)?;
                 reader.warn(keyword, WarningReason::WithoutPartner);
             }
         }

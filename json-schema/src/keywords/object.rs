@@ -137,7 +137,7 @@ fn dependencies<'a>(
     for (name, value) in map {
         let id = reader.builder.pool.name(name);
         if value.is_array() {
-            required.push((id, reader.names(keyword, value)?));
+            required.push((id, reader.names(keyword, &[name], value)?));
         } else {
             let token = Token::Name(name.as_str().into());
             schemas.push((id, reader.grandchild(keyword, token, value)?));
@@ -160,7 +160,7 @@ pub(super) fn validation<'a>(
 ) -> Result<bool, SchemaError> {
     match keyword {
         "required" => {
-            let names = reader.names("required", value)?;
+            let names = reader.names("required", &[], value)?;
             if !names.is_empty() {
                 reader.push("required", Keyword::Required(names));
             }
@@ -193,7 +193,7 @@ fn dependent_required<'a>(
     let mut required = Vec::with_capacity(map.len());
     for (name, value) in map {
         let id = reader.builder.pool.name(name);
-        required.push((id, reader.names(keyword, value)?));
+        required.push((id, reader.names(keyword, &[name], value)?));
     }
     reader.push(keyword, Keyword::DependentRequired(required.into()));
     Ok(())

@@ -1,5 +1,6 @@
 //! Reads one schema object, keyword by keyword.
 
+use maskwright_grammar_core::util::FxHashSet;
 use serde_json::{Map, Value};
 
 use super::{applicator, array, number, object, reference, string, value};
@@ -9,9 +10,12 @@ use crate::location::{Location, LocationId, Token};
 use crate::parse::builder::Builder;
 use crate::parse::resources::{Dialect, Target, Vocabularies};
 use crate::parse::{
-    Keyword, NodeId, NodeKind, PatternError, PatternId, ResourceId,
+    Keyword, NameId, NodeId, NodeKind, PatternError, PatternId, ResourceId,
     WarningReason,
 };
+
+/// What a keyword that holds a schema expects.
+const SCHEMA: &str = "a schema (an object or a boolean)";
 
 /// One schema object while its keywords are read.
 pub(crate) struct Reader<'r, 'a> {
@@ -119,16 +123,48 @@ impl<'a> Reader<'_, 'a> {
             }
             "id" | "$schema" | "$id" | "$anchor" | "$dynamicAnchor"
             | "$recursiveAnchor" | "$vocabulary" => {
-                return Ok(super::is_in(keyword, self.draft()));
+                let known = super::is_in(keyword, self.draft());
+                if known {
+                    self.identifier(keyword, value)?;
+                }
+                return Ok(known);
             }
             "definitions" | "$defs" => {
-                if !value.is_object() {
+                let known = super::is_in(keyword, self.draft());
+                if known && !value.is_object() {
                     return Err(self.invalid(keyword, "an object of schemas"));
                 }
             }
             _ => return Ok(false),
         }
         Ok(true)
+    }
+
+    /// Checks the value of a keyword that names something.
+    fn identifier(
+        &self,
+        keyword: &str,
+        value: &Value,
+    ) -> Result<(), SchemaError> {
+        let (right, expected) = match keyword {
+            "$recursiveAnchor" => (value.is_boolean(), "a boolean"),
+            "$vocabulary" => {
+                let map = value.as_object();
+                let right =
+                    map.is_some_and(|it| it.values().all(Value::is_boolean));
+                (right, "an object of booleans")
+            }
+            "$anchor" | "$dynamicAnchor" => {
+                let right = value.as_str().is_some_and(|name| {
+                    is_anchor(name, self.draft() == Draft::Draft202012)
+                });
+                let expected = "a name of letters, digits, `-`, `_` and `.` \
+                                that begins with a letter";
+                (right, expected)
+            }
+            _ => (value.is_string(), "an address as a string"),
+        };
+        if right { Ok(()) } else { Err(self.invalid(keyword, expected)) }
     }
 
     fn applicator(
@@ -226,12 +262,24 @@ impl<'a> Reader<'_, 'a> {
     ) -> Result<NodeId, SchemaError> {
         if !value.is_object() && !value.is_boolean() {
             let place = self.builder.resources.locations.get(location);
-            let expected = "a schema (an object or a boolean)";
-            return Err(invalid_at(keyword, expected, place));
+            let kind = ErrorKind::invalid(keyword, SCHEMA, value);
+            return Err(SchemaError::new(kind, place));
         }
         let resource =
             self.builder.resources.resource_of(value, self.resource);
         self.builder.node(Target { value, resource, location })
+    }
+
+    /// Checks that a value is a schema, which nothing applies.
+    pub(crate) fn schema(
+        &self,
+        keyword: &str,
+        value: &Value,
+    ) -> Result<(), SchemaError> {
+        if value.is_object() || value.is_boolean() {
+            return Ok(());
+        }
+        Err(self.invalid(keyword, SCHEMA))
     }
 
     /// The nodes of an array of schemas.
@@ -243,6 +291,9 @@ impl<'a> Reader<'_, 'a> {
         let Value::Array(items) = value else {
             return Err(self.invalid(keyword, "an array of schemas"));
         };
+        if items.is_empty() {
+            return Err(self.invalid(keyword, "at least one schema"));
+        }
         let nodes = items.iter().enumerate().map(|(index, item)| {
             self.grandchild(keyword, Token::Index(index), item)
         });
@@ -262,23 +313,33 @@ impl<'a> Reader<'_, 'a> {
         whole(number.as_str()).ok_or_else(|| self.invalid(keyword, expected))
     }
 
-    /// An array of strings.
+    /// An array of different strings, at `path` below a keyword.
     pub(crate) fn names(
         &mut self,
         keyword: &str,
+        path: &[&str],
         value: &'a Value,
-    ) -> Result<Box<[crate::parse::NameId]>, SchemaError> {
-        let expected = "an array of strings";
-        let Value::Array(items) = value else {
-            return Err(self.invalid(keyword, expected));
+    ) -> Result<Box<[NameId]>, SchemaError> {
+        let wrong = |reader: &Self, path: &[&str], expected, value| {
+            Err(reader.invalid_below(keyword, path, expected, value))
         };
+        let Value::Array(items) = value else {
+            return wrong(self, path, "an array of strings", value);
+        };
+        if items.is_empty() && self.draft() == Draft::Draft4 {
+            return wrong(self, path, "at least one string", value);
+        }
         let mut names = Vec::with_capacity(items.len());
-        for item in items {
+        for (index, item) in items.iter().enumerate() {
             let Value::String(name) = item else {
-                return Err(self.invalid(keyword, expected));
+                let index = index.to_string();
+                let path: Vec<&str> =
+                    path.iter().copied().chain([&*index]).collect();
+                return wrong(self, &path, "a string", item);
             };
             names.push(self.builder.pool.name(name));
         }
+        self.distinct(keyword, path, &names, items)?;
         Ok(names.into())
     }
 
@@ -329,7 +390,41 @@ impl<'a> Reader<'_, 'a> {
         keyword: &str,
         expected: &str,
     ) -> SchemaError {
-        invalid_at(keyword, expected, self.place().child(keyword))
+        let value = self.map.get(keyword).unwrap_or(&Value::Null);
+        let kind = ErrorKind::invalid(keyword, expected, value);
+        SchemaError::new(kind, self.place().child(keyword))
+    }
+
+    /// The error of a wrong value at `path` below a keyword.
+    pub(crate) fn invalid_below(
+        &self,
+        keyword: &str,
+        path: &[&str],
+        expected: &str,
+        value: &Value,
+    ) -> SchemaError {
+        let place = self.place().child(keyword);
+        let place = path.iter().fold(place, |at, token| at.child(token));
+        let kind = ErrorKind::invalid(keyword, expected, value);
+        SchemaError::new(kind, place)
+    }
+
+    /// Checks that no two of some values are equal.
+    pub(crate) fn distinct<T: Eq + std::hash::Hash>(
+        &self,
+        keyword: &str,
+        path: &[&str],
+        ids: &[T],
+        items: &[Value],
+    ) -> Result<(), SchemaError> {
+        let mut known = FxHashSet::default();
+        let again = ids.iter().position(|id| !known.insert(id));
+        let Some(index) = again else { return Ok(()) };
+        let index_text = index.to_string();
+        let path: Vec<&str> =
+            path.iter().copied().chain([index_text.as_str()]).collect();
+        let expected = "every value once";
+        Err(self.invalid_below(keyword, &path, expected, &items[index]))
     }
 
     pub(crate) fn warn(&mut self, keyword: &str, reason: WarningReason) {
@@ -337,16 +432,20 @@ impl<'a> Reader<'_, 'a> {
     }
 }
 
+/// Whether a name is one of an anchor. Draft 2019-09 has `:` where 2020-12
+/// has a `_` at the beginning.
+fn is_anchor(name: &str, new: bool) -> bool {
+    let starts = |c: char| c.is_ascii_alphabetic() || new && c == '_';
+    let goes_on = |c: char| {
+        c.is_ascii_alphanumeric() || "-._".contains(c) || !new && c == ':'
+    };
+    name.starts_with(starts) && name.chars().all(goes_on)
+}
+
 /// Whether a keyword constrains nothing by the specification. It is one in
 /// every draft: no meaning can be missed.
 fn is_annotation(keyword: &str) -> bool {
     super::support(keyword) == Some(super::Annotation)
-}
-
-fn invalid_at(keyword: &str, expected: &str, place: Location) -> SchemaError {
-    let keyword = keyword.to_owned();
-    let expected = expected.to_owned();
-    SchemaError::new(ErrorKind::InvalidKeyword { keyword, expected }, place)
 }
 
 /// Reads the text of a JSON number as a count. What is larger than a `u64`

@@ -55,8 +55,13 @@ fn types(
         Value::Array(names) => names,
         _ => one,
     };
+    if names.is_empty() {
+        return Err(reader.invalid("type", "at least one type"));
+    }
+    let texts: Vec<Option<&str>> = names.iter().map(Value::as_str).collect();
+    reader.distinct("type", &[], &texts, names)?;
     let mut set = TypeSet { bits: 0, numbers: NumberRule::None };
-    for name in names {
+    for (index, name) in names.iter().enumerate() {
         let added: &[JsonType] = match name.as_str() {
             Some("null") => &[JsonType::Null],
             Some("boolean") => &[JsonType::False, JsonType::True],
@@ -76,7 +81,10 @@ fn types(
             _ => {
                 let expected = "null, boolean, integer, number, string, \
                                 array, object, or a list of these";
-                return Err(reader.invalid("type", expected));
+                let index = index.to_string();
+                let path = [index.as_str()];
+                let path = if value.is_array() { &path[..] } else { &[] };
+                return Err(reader.invalid_below("type", path, expected, name));
             }
         };
         for json_type in added {

@@ -173,9 +173,8 @@ fn parse_checked(
         check_depth(document, options.limits.max_depth, place)?;
     }
     if !value.is_object() && !value.is_boolean() {
-        let keyword = "schema".to_owned();
-        let expected = "an object or a boolean".to_owned();
-        let kind = ErrorKind::InvalidKeyword { keyword, expected };
+        let expected = "an object or a boolean";
+        let kind = ErrorKind::invalid("schema", expected, value);
         return Err(SchemaError::new(kind, Location::root()));
     }
     let mut default = Dialect::of(options.draft.unwrap_or_default());
