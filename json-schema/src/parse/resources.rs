@@ -329,12 +329,9 @@ impl<'a> Resources<'a> {
         let at = &found[index];
         let outer = self.get(at.resource);
         let draft = outer.dialect.draft;
-        // An embedded resource may follow another draft and then spell its
-        // address as that draft does.
-        let stated = text(map, "$schema").and_then(Draft::from_uri);
-        let id = own_id(map, draft)
-            .or_else(|| stated.and_then(|draft| own_id(map, draft)));
-        let Some(id) = id else {
+        // Which schemas are resources, the draft around them says; a
+        // `$schema` elsewhere means nothing.
+        let Some(id) = own_id(map, draft) else {
             return Ok(at.resource);
         };
         let (path, fragment) = split_fragment(id);
