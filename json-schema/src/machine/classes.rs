@@ -39,7 +39,8 @@ pub(crate) type Holding = SmallVec<[u64; 1]>;
 pub(crate) type PatternStates = Box<[Option<regular::StateId>]>;
 
 /// The classes that keys fall into, by number: those that occur, not every
-/// set of tests that one could think of.
+/// set of tests that one could think of. Number 0 are the keys for which no
+/// test holds, which is what the prelude calls its keys.
 #[derive(Debug)]
 pub(crate) struct ClassTable {
     sets: Vec<Holding>,
@@ -193,7 +194,7 @@ impl Graph {
         let mut graph = Graph {
             tuples: vec![starts(languages)],
             numbers: FxHashMap::default(),
-            table: ClassTable::empty(),
+            table: ClassTable::one(),
             ends: Vec::new(),
             next: Vec::new(),
         };
