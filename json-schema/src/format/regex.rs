@@ -1,56 +1,92 @@
 //! `regex`: patterns by ECMA-262 with the flag `u`.
 //!
 //! Nesting is not regular, so there are two languages around the format: of
-//! texts without anything special, which are patterns for certain, and of
-//! texts of well-formed parts whose groups match to a depth of [`MAX_DEPTH`].
+//! patterns whose groups are at most [`MAX_DEPTH`] deep and that have nothing
+//! which depends on something else (ends of ranges, names, references), and
+//! of texts of well-formed parts whose groups match to that depth.
 
 use maskwright_grammar_core::regular::{Limits, Regex};
 
 use super::pattern;
 
-/// How deep groups are told to match by the greater language.
+/// How deep groups are told to match.
 const MAX_DEPTH: usize = 3;
 /// The characters that mean something.
 const SYNTAX: &str = r"\^$\\.*+?()\[\]{}|";
+const HEX: &str = "[0-9A-Fa-f]";
 
 /// Texts that are patterns for certain.
 pub(super) fn least() -> Regex {
-    pattern(&format!("[^{SYNTAX}]*"))
+    let point = format!(r"u\{{0{{0,2}}{HEX}{{1,5}}\}}");
+    let character = format!(
+        r"[{SYNTAX}/dDsSwWtnvfr]|c[A-Za-z]|x{HEX}{{2}}|u{HEX}{{4}}|{point}"
+    );
+    let class = format!(r"\[\^?(?:[^\\\]\-]|\\(?:{character}|[b\-]))*\]");
+    Parts {
+        atom: pattern(&format!(r"[^{SYNTAX}]|\.|\\(?:{character})|{class}")),
+        quantifier: pattern(r"(?:(?:[*+?]|\{[0-9]{1,9},?\})\??)?"),
+        open: pattern(r"\((?:\?:)?"),
+    }
+    .nested(false)
 }
 
 /// Texts of the parts of patterns.
 pub(super) fn most() -> Regex {
     let name = r"[\p{Alphabetic}_$][\p{Alphabetic}\p{N}_$]*";
-    let hex = "[0-9A-Fa-f]";
     let property = r"[pP]\{[0-9A-Za-z_]+(?:=[0-9A-Za-z_]+)?\}";
-    let point = format!(r"u\{{0*(?:10{hex}{{4}}|{hex}{{1,5}})\}}");
+    let point = format!(r"u\{{0*(?:10{HEX}{{4}}|{HEX}{{1,5}})\}}");
     let character = format!(
-        r"[{SYNTAX}/dDsSwWtnvfr]|c[A-Za-z]|x{hex}{{2}}|u{hex}{{4}}|{point}"
+        r"[{SYNTAX}/dDsSwWtnvfr]|c[A-Za-z]|x{HEX}{{2}}|u{HEX}{{4}}|{point}"
     );
     let character = format!("{character}|{property}");
     let class = format!(r"\[\^?(?:[^\\\]]|\\(?:{character}|[0b\-]))*\]");
-    let atom = pattern(&format!(
-        r"[^{SYNTAX}]|\.|\\(?:{character}|0|[1-9][0-9]*|k<{name}>)|{class}"
-    ));
-    let quantifier = pattern(r"(?:(?:[*+?]|\{[0-9]+(?:,[0-9]*)?\})\??)?");
-    let open = pattern(&format!(r"\((?:\?(?::|<{name}>))?"));
-    let look = pattern(r"\(\?<?[=!]");
-    let close = pattern(r"\)");
-    let closed = Regex::concat(&[close.clone(), quantifier.clone()]);
-    let flat = Regex::alternate(&[
-        Regex::concat(&[atom, quantifier]),
-        pattern(r"[\^$|]|\\[bB]"),
-    ]);
-    let any = [flat.clone(), open.clone(), look.clone(), closed.clone()];
-    let mut body = Regex::alternate(&any).repeat(0, None);
-    for _ in 0..MAX_DEPTH {
-        let group =
-            Regex::concat(&[open.clone(), body.clone(), closed.clone()]);
-        let around = Regex::concat(&[look.clone(), body, close.clone()]);
-        let term = Regex::alternate(&[flat.clone(), group, around]);
-        body = term.repeat(0, None);
+    Parts {
+        atom: pattern(&format!(
+            r"[^{SYNTAX}]|\.|\\(?:{character}|0|[1-9][0-9]*|k<{name}>)|{class}"
+        )),
+        quantifier: pattern(r"(?:(?:[*+?]|\{[0-9]+(?:,[0-9]*)?\})\??)?"),
+        open: pattern(&format!(r"\((?:\?(?::|<{name}>))?")),
     }
-    body
+    .nested(true)
+}
+
+/// What a pattern is made of.
+struct Parts {
+    /// What can be repeated, but for groups.
+    atom: Regex,
+    quantifier: Regex,
+    /// The beginnings of groups that can be repeated.
+    open: Regex,
+}
+
+impl Parts {
+    /// Patterns whose groups match to a depth of [`MAX_DEPTH`]. Deeper ones
+    /// need not match if there is `more`, and else there are none.
+    fn nested(self, more: bool) -> Regex {
+        let Parts { atom, quantifier, open } = self;
+        let look = pattern(r"\(\?<?[=!]");
+        let close = pattern(r"\)");
+        let closed = Regex::concat(&[close.clone(), quantifier.clone()]);
+        let flat = Regex::alternate(&[
+            Regex::concat(&[atom, quantifier]),
+            pattern(r"[\^$|]|\\[bB]"),
+        ]);
+        let mut body = if more {
+            let any =
+                [flat.clone(), open.clone(), look.clone(), closed.clone()];
+            Regex::alternate(&any).repeat(0, None)
+        } else {
+            flat.clone().repeat(0, None)
+        };
+        for _ in 0..MAX_DEPTH {
+            let group =
+                Regex::concat(&[open.clone(), body.clone(), closed.clone()]);
+            let around = Regex::concat(&[look.clone(), body, close.clone()]);
+            let term = Regex::alternate(&[flat.clone(), group, around]);
+            body = term.repeat(0, None);
+        }
+        body
+    }
 }
 
 /// Whether a text is a pattern.
