@@ -2,28 +2,48 @@
 //! by draft, keyword and format, and each that is not.
 //!
 //! ```sh
-//! cargo run --release -p maskwright-json-schema --example suite -- [FILTER]
+//! cargo run --release -p maskwright-json-schema --example suite -- \
+//!     [--budget STEPS] [FILTER]
 //! ```
 //!
 //! `FILTER` is a part of a file's path, such as `draft7/optional/format`. The
 //! suite is looked for below the folder that `MASKWRIGHT_SHARED` names.
+//! `--budget` says how many steps a question of viability may take: no number
+//! may change the table.
 
 #![allow(clippy::print_stdout, reason = "it prints a table")]
 
 use std::{collections::BTreeMap, fmt::Write as _};
 
+#[path = "../tests/suite/cases.rs"]
+mod cases;
 #[path = "../tests/suite/run.rs"]
 mod run;
+#[path = "../tests/suite/spellings.rs"]
+mod spellings;
 
-use run::{Case, DRAFTS, Outcome};
+use cases::DRAFTS;
+use maskwright_json_schema::{Budgets, Options};
+use run::{Case, Outcome};
 
 fn main() {
-    let filter = std::env::args().nth(1).unwrap_or_default();
-    let Some(suite) = run::folder() else {
+    let mut arguments = std::env::args().skip(1);
+    let mut filter = String::new();
+    let mut options = Options::widest();
+    while let Some(argument) = arguments.next() {
+        if argument == "--budget" {
+            let steps = arguments.next().and_then(|text| text.parse().ok());
+            let steps = steps.expect("--budget takes a number of steps");
+            options.budgets = Budgets { compile: steps, state: steps };
+        } else {
+            filter = argument;
+        }
+    }
+    let Some(suite) = cases::folder() else {
         println!("the suite is not there; see the example's documentation");
         return;
     };
-    let cases = run::run(&suite, &filter);
+    let cases = run::run(&suite, &filter, &options);
     for case in &cases {
         let what = match &case.outcome {
             Outcome::Right => continue,

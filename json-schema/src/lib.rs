@@ -62,6 +62,7 @@ pub use crate::{
     error::{ErrorKind, SchemaError},
     machine::{Escapes, Numbers, Order, TextPolicy, Whitespace},
     parse::{FormatPolicy, Warning, WarningReason},
+    viability::Budgets,
 };
 use crate::{
     formula::Formulas,
@@ -79,6 +80,8 @@ pub struct Options {
     pub text: TextPolicy,
     /// How the schema is read.
     pub parse: parse::Options,
+    /// How long to search for what can still be finished.
+    pub budgets: Budgets,
 }
 
 impl Default for Options {
@@ -87,6 +90,7 @@ impl Default for Options {
         Options {
             text: TextPolicy::default(),
             parse: parse::Options { format, ..parse::Options::default() },
+            budgets: Budgets::default(),
         }
     }
 }
@@ -98,6 +102,7 @@ impl Options {
         Options {
             text: TextPolicy::widest(),
             parse: parse::Options::default(),
+            budgets: Budgets::default(),
         }
     }
 }
@@ -181,7 +186,8 @@ fn build(
     let warnings =
         notes.iter().map(ToString::to_string).chain(omitted).collect();
     let formulas = Formulas::new(Arc::new(schema), pool, options.parse.limits);
-    let machine = Arc::new(Machine::new(formulas, options.text)?);
+    let machine =
+        Arc::new(Machine::new(formulas, options.text, options.budgets)?);
     let automaton = Arc::clone(&machine) as Arc<dyn Automaton>;
     Ok(Compiled { automaton, warnings, notes, left_out, machine })
 }

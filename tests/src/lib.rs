@@ -6,9 +6,19 @@
 //! brute force over the vocabulary for masks.
 
 pub mod corpus;
+pub mod judge;
+pub mod maskbench;
+pub mod mutate;
+pub mod schemas;
 pub mod sentences;
+pub mod shrink;
+pub mod subject;
+pub mod suite;
+pub mod tokens;
+pub mod verdicts;
 pub mod vocabularies;
 pub mod walk;
+pub mod walks;
 
 /// The examples of the README are tests.
 #[cfg(doctest)]

@@ -1,6 +1,6 @@
 //! Vocabularies small enough for brute force, and the real one.
 
-use std::sync::Arc;
+use std::{path::PathBuf, sync::Arc};
 
 use maskwright::{
     mask::TokenTrie,
@@ -27,6 +27,20 @@ impl Random {
             .wrapping_mul(6_364_136_223_846_793_005)
             .wrapping_add(1_442_695_040_888_963_407);
         usize::try_from(self.0 >> 33).unwrap_or(0) % end.max(1)
+    }
+
+    /// Returns one of `items`.
+    ///
+    /// # Panics
+    ///
+    /// If there are none.
+    pub fn pick<'a, T>(&mut self, items: &'a [T]) -> &'a T {
+        &items[self.below(items.len())]
+    }
+
+    /// Returns true in `percent` of a hundred calls.
+    pub fn chance(&mut self, percent: usize) -> bool {
+        self.below(100) < percent
     }
 }
 
@@ -87,6 +101,37 @@ pub fn pieces(texts: &[&str], seed: u64) -> Arc<TokenTrie> {
     let vocabulary =
         Vocabulary::from_tokens(tokens, [end]).expect("valid tokens");
     Arc::new(TokenTrie::new(Arc::new(vocabulary)))
+}
+
+/// The vocabulary of Llama 3.1, if the comparison with other engines has
+/// fetched it (`bench/fetch-tokenizer.sh`) or `MASKWRIGHT_TOKENIZER` names
+/// its `tokenizer.json`.
+///
+/// # Panics
+///
+/// If the file is there and cannot be read.
+pub fn llama() -> Option<Arc<TokenTrie>> {
+    let path = std::env::var_os("MASKWRIGHT_TOKENIZER").map_or_else(
+        || {
+            let cache = std::env::var_os("XDG_CACHE_HOME").map(PathBuf::from);
+            let home = std::env::var_os("HOME").map(PathBuf::from);
+            let cache = cache.or(home.map(|home| home.join(".cache")))?;
+            Some(cache.join("maskwright/bench/llama3_1.json"))
+        },
+        |path| Some(PathBuf::from(path)),
+    )?;
+    if !path.exists() {
+        #[expect(clippy::print_stderr, reason = "a skipped test says so")]
+        {
+            eprintln!(
+                "not there: {}; bench/fetch-tokenizer.sh",
+                path.display()
+            );
+        }
+        return None;
+    }
+    let vocabulary = Vocabulary::from_path(&path).expect("a tokenizer");
+    Some(Arc::new(TokenTrie::new(Arc::new(vocabulary))))
 }
 
 /// The default model, if it was fetched.

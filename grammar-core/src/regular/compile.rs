@@ -302,7 +302,10 @@ fn check_inner(root: NodeId, algebra: &Algebra) -> Result<(), LanguageError> {
             Node::And(parts) | Node::Alt(parts) => {
                 stack.extend(parts.iter().map(|&part| (part, whole)));
             }
-            Node::Not(inner) => stack.push((*inner, whole)),
+            // An alternative of nothing is kept as a repetition.
+            Node::Rep { body: inner, min: 0, max: 1 } | Node::Not(inner) => {
+                stack.push((*inner, whole));
+            }
             Node::Cat(first, second) => {
                 stack.extend([(*first, false), (*second, false)]);
             }

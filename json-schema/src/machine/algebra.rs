@@ -22,9 +22,7 @@ use crate::{
     format::{self, Bound},
     formula::{Form, FormulaId, Formulas},
     parse::JsonType,
-    viability::{
-        COMPILE_BUDGET, Cardinality, STATE_BUDGET, Verdict, Viability,
-    },
+    viability::{Budgets, Cardinality, Verdict, Viability},
 };
 
 /// A formula about a value of any type.
@@ -97,11 +95,14 @@ pub(crate) fn language(regex: &Regex) -> Result<Language, AutomatonError> {
 impl Algebra {
     /// Takes the formulas of a schema, and checks that some value satisfies
     /// it.
-    pub(crate) fn new(mut formulas: Formulas) -> Result<Algebra, SchemaError> {
+    pub(crate) fn new(
+        mut formulas: Formulas,
+        budgets: Budgets,
+    ) -> Result<Algebra, SchemaError> {
         let mut viability =
-            Viability::new(COMPILE_BUDGET).with_formats(format::language);
+            Viability::new(budgets.compile).with_formats(format::language);
         viability.check_root(&mut formulas)?;
-        viability.set_budget(STATE_BUDGET);
+        viability.set_budget(budgets.state);
         let inner = Mutex::new(Inner { formulas, viability });
         Ok(Algebra { inner, n_assumed: AtomicU64::new(0) })
     }

@@ -52,7 +52,10 @@ use self::{
     text::{Edge, Spelling},
     values::{Question, QuestionId},
 };
-use crate::{error::SchemaError, formula::Formulas, number::NumberState};
+use crate::{
+    error::SchemaError, formula::Formulas, number::NumberState,
+    viability::Budgets,
+};
 
 /// How many states one machine may have.
 const MAX_STATES: usize = 1 << 22;
@@ -181,6 +184,7 @@ impl Machine {
     pub(crate) fn new(
         formulas: Formulas,
         policy: TextPolicy,
+        budgets: Budgets,
     ) -> Result<Machine, SchemaError> {
         let root = formulas.root();
         let prelude = Prelude::of(policy);
@@ -191,7 +195,7 @@ impl Machine {
             prelude,
             shared,
             policy,
-            algebra: Algebra::new(formulas)?,
+            algebra: Algebra::new(formulas, budgets)?,
             parts: Parts::new(),
         };
         let question = machine.question(root, Box::default());

@@ -42,6 +42,26 @@ pub const COMPILE_BUDGET: u64 = 20_000;
 /// The steps that one question may take while masks are made.
 pub const STATE_BUDGET: u64 = 2_000;
 
+/// How many steps one question may take before it is left open.
+///
+/// No number changes which texts are accepted or refused: what was not
+/// decided is taken to be possible, and decided by the text. A lower one
+/// makes masks sooner; it may allow a token after which no text can be
+/// finished, and compile a schema that no value satisfies.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub struct Budgets {
+    /// Whether any value satisfies the schema, asked at compile time.
+    pub compile: u64,
+    /// What can still be finished, asked while masks are made.
+    pub state: u64,
+}
+
+impl Default for Budgets {
+    fn default() -> Budgets {
+        Budgets { compile: COMPILE_BUDGET, state: STATE_BUDGET }
+    }
+}
+
 /// The longest path of open questions.
 pub const MAX_PATH: usize = 256;
 

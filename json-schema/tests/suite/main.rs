@@ -7,11 +7,14 @@
 
 #![allow(clippy::print_stdout, reason = "tests say what they skip")]
 
+mod cases;
 mod run;
+mod spellings;
 
 use std::collections::BTreeSet;
 
-use run::Outcome;
+use maskwright_json_schema::{Budgets, Options};
+use run::{Case, Outcome};
 
 /// Lines of `FILE | NAME | OUTCOME`, below lines `# REASON`.
 const EXCEPTIONS: &str = include_str!("exceptions.txt");
@@ -22,12 +25,12 @@ const MAY_ACCEPT: &str = "draft7/optional/content.json";
 
 #[test]
 fn only_the_listed_tests_are_not_right() {
-    let Some(suite) = run::folder() else {
+    let Some(suite) = cases::folder() else {
         println!("skipped: there is no JSON-Schema-Test-Suite");
         return;
     };
     let mut wrong = BTreeSet::new();
-    let cases = run::run(&suite, "");
+    let cases = run::run(&suite, "", &Options::widest());
     for case in &cases {
         let what = match &case.outcome {
             Outcome::Right => continue,
@@ -45,6 +48,47 @@ fn only_the_listed_tests_are_not_right() {
     assert!(gone.is_empty(), "right and still listed: {gone:#?}");
     assert!(cases.len() > 5_000, "only {} tests were found", cases.len());
 }
+
+/// Viability only says what may still be finished; it decides no text.
+#[test]
+fn no_budget_of_steps_changes_a_verdict() {
+    let Some(suite) = cases::folder() else {
+        println!("skipped: there is no JSON-Schema-Test-Suite");
+        return;
+    };
+    let outcomes = |options: &Options| -> Vec<Case> {
+        SAMPLE
+            .iter()
+            .flat_map(|file| run::run(&suite, file, options))
+            .collect()
+    };
+    let expected = outcomes(&Options::widest());
+    assert!(expected.len() > 500, "a sample of {}", expected.len());
+    for steps in [1, 10, 100] {
+        let budgets = Budgets { compile: steps, state: steps };
+        let found = outcomes(&Options { budgets, ..Options::widest() });
+        for (case, expected) in found.iter().zip(&expected) {
+            assert_eq!(case, expected, "with {steps} steps");
+        }
+    }
+}
+
+/// Files in which much depends on what may still be finished. The command
+/// runs all.
+const SAMPLE: [&str; 12] = [
+    "draft2020-12/allOf",
+    "draft2020-12/anyOf",
+    "draft2020-12/contains",
+    "draft2020-12/dependentSchemas",
+    "draft2020-12/dynamicRef",
+    "draft2020-12/if-then-else",
+    "draft2020-12/infinite-loop-detection",
+    "draft2020-12/not",
+    "draft2020-12/oneOf",
+    "draft2020-12/unevaluated",
+    "draft2020-12/uniqueItems",
+    "draft2019-09/recursiveRef",
+];
 
 #[test]
 fn every_exception_has_a_reason_and_refuses_too_much_rather_than_too_little() {

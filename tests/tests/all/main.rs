@@ -3,6 +3,7 @@
 mod budget;
 mod completions;
 mod corpus;
+mod evidence;
 mod masks;
 mod model;
 mod shared_cases;

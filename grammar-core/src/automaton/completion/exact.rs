@@ -142,7 +142,8 @@ impl Frontier<'_> {
         Ok(None)
     }
 
-    /// Adds what follows by one byte of each range.
+    /// Adds what follows by one byte of each range, or by two digits: one of
+    /// them may be a zero that changes no number.
     fn expand(&mut self, from: Reached<'_>) -> Result<(), AutomatonError> {
         let (machine, limits) = (self.machine, self.limits);
         let mut ranges = Vec::new();
@@ -156,6 +157,7 @@ impl Frontier<'_> {
         for (lo, hi) in ranges {
             // The first byte of the range that registers let through.
             let first = pleasant(lo, hi);
+            let mut n_left = if kind(first) == 0 { 2 } else { 1 };
             for byte in (first..=hi).chain(lo..first) {
                 let symbol = Symbol::Byte(byte);
                 let after =
@@ -166,7 +168,10 @@ impl Frontier<'_> {
                     *n_before += 1;
                     let bytes = [from.bytes, &[byte]].concat();
                     self.add(bytes, after, n_passed, from.ask)?;
-                    break;
+                    n_left -= 1;
+                    if n_left == 0 {
+                        break;
+                    }
                 }
             }
         }
