@@ -31,8 +31,9 @@ use indicatif::{ProgressBar, ProgressStyle};
 use maskwright_grammar_core::automaton::Completions;
 use maskwright_json_schema::Draft;
 use maskwright_tests::{
+    schemas::RandomSchema,
     subject::{Subject, policy, widest},
-    verdicts::{Tally, compare, pieces, smaller},
+    verdicts::{Tally, compare, drawn, pieces, smaller},
 };
 use serde_json::Value;
 
@@ -47,6 +48,12 @@ struct Options {
     /// How many schemas to draw.
     #[arg(long, default_value_t = 1000)]
     schemas: u64,
+    /// The number of the first of them, to run some alone.
+    #[arg(long, default_value_t = 0)]
+    first: u64,
+    /// Print each schema before it is compared.
+    #[arg(long)]
+    list: bool,
     /// How many mismatches to print.
     #[arg(long, default_value_t = 50)]
     show: usize,
@@ -80,9 +87,13 @@ fn run_random(seed: u64, options: &Options) {
     let mut tally = Tally::default();
     let bar = bar(options.schemas);
     let mut n_shown = 0;
-    for number in 0..options.schemas {
+    for number in options.first..options.first + options.schemas {
         let n_before = tally.mismatches.len();
         let of_schema = seed.wrapping_mul(1 << 32).wrapping_add(number);
+        if options.list {
+            let RandomSchema { draft, schema } = drawn(of_schema).0;
+            println!("{number} {draft} {schema}");
+        }
         compare(&tokens, of_schema, &mut tally);
         // One of each schema; the others mostly are the same fault.
         if let Some(mismatch) = tally.mismatches.get(n_before)
