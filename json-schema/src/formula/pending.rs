@@ -29,6 +29,19 @@ pub struct Term {
     pub rest: FormulaId,
 }
 
+/// Up to how many leaves of a pending formula every set is looked at; a leaf
+/// and its negation are one.
+const MAX_LEAVES: usize = 6;
+
+/// What becomes of terms beyond [`DNF_CAP`].
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+enum Beyond {
+    /// There is no answer.
+    Refuse,
+    /// They are left out, those with the most goals first.
+    Drop,
+}
+
 impl Formulas {
     /// Groups leaves: `K(g) ∧ K(h)` becomes `K(g ∧ h)`.
     ///
@@ -211,15 +224,25 @@ impl Formulas {
     /// that term's rest. Leaves occur positively only, so no other child
     /// leaves it with more. Where that gives too many terms, and constants
     /// tell children apart, there is a term for each constant and one for
-    /// all other children. Returns `None` beyond [`DNF_CAP`] terms.
+    /// all other children; or, with few leaves, one for each set of them.
+    /// Returns `None` where there are more than [`DNF_CAP`] terms otherwise.
     pub fn terms(&mut self, id: FormulaId) -> Option<Vec<Term>> {
-        match self.split(id) {
+        match self.split(id, Beyond::Refuse) {
             Some(terms) => Some(terms),
-            None => self.by_constant(id),
+            None => self.by_constant(id).or_else(|| self.by_leaves(id)),
         }
     }
 
-    fn split(&mut self, id: FormulaId) -> Option<Vec<Term>> {
+    /// As [`Formulas::terms`], but of too many terms only some are returned;
+    /// the flag says whether these are all.
+    pub fn some_terms(&mut self, id: FormulaId) -> (Vec<Term>, bool) {
+        match self.terms(id) {
+            Some(terms) => (terms, true),
+            None => (self.split(id, Beyond::Drop).unwrap_or_default(), false),
+        }
+    }
+
+    fn split(&mut self, id: FormulaId, beyond: Beyond) -> Option<Vec<Term>> {
         let terms = match self.form(id) {
             Form::False => return Some(Vec::new()),
             Form::Kid(goal) => {
@@ -230,32 +253,39 @@ impl Formulas {
                 let parts = Arc::clone(parts);
                 let mut all = Vec::new();
                 for &part in &*parts {
-                    all.extend(self.split(part)?);
+                    all.extend(self.split(part, beyond)?);
                     if all.len() > 4 * DNF_CAP {
-                        return None;
+                        if beyond == Beyond::Refuse {
+                            return None;
+                        }
+                        break;
                     }
                 }
                 all
             }
             Form::And(parts) => {
                 let parts = Arc::clone(parts);
-                return self.product(&parts);
+                return self.product(&parts, beyond);
             }
             Form::Unevaluated(..) | Form::ExUnevaluated(..) => {
                 self.cases(id)?
             }
             _ => vec![Term { goals: SmallVec::new(), rest: id }],
         };
-        self.merge(terms)
+        self.merge(terms, beyond)
     }
 
-    fn product(&mut self, parts: &[FormulaId]) -> Option<Vec<Term>> {
+    fn product(
+        &mut self,
+        parts: &[FormulaId],
+        beyond: Beyond,
+    ) -> Option<Vec<Term>> {
         // What has no leaves is one factor of every term.
         let mut rest = Parts::new();
         let mut factors = Vec::new();
         for &part in parts {
             if self.has_leaves(part) {
-                factors.push(self.split(part)?);
+                factors.push(self.split(part, beyond)?);
             } else {
                 rest.push(part);
             }
@@ -278,7 +308,7 @@ impl Formulas {
                     next.push(Term { goals, rest });
                 }
             }
-            all = self.merge(next)?;
+            all = self.merge(next, beyond)?;
         }
         Some(all)
     }
@@ -297,6 +327,44 @@ impl Formulas {
         }
     }
 
+    /// Splits by the leaves that are true, if they are few.
+    fn by_leaves(&mut self, id: FormulaId) -> Option<Vec<Term>> {
+        let mut leaves = self.leaves(id);
+        // Of a leaf and its negation, one is true.
+        let mut questions: Vec<(Option<FormulaId>, FormulaId)> = Vec::new();
+        while let Some(leaf) = leaves.pop() {
+            let negation = self.negate(leaf);
+            let other = leaves.binary_search(&negation).ok();
+            questions.push((other.map(|at| leaves.remove(at)), leaf));
+        }
+        if questions.len() > MAX_LEAVES {
+            return None;
+        }
+        let mut terms: Vec<Term> = Vec::new();
+        let mut subsets: Vec<u32> = (0..1_u32 << questions.len()).collect();
+        subsets.sort_by_key(|bits| bits.count_ones());
+        for bits in subsets {
+            let mut goals: SmallVec<[FormulaId; 4]> = (0..)
+                .zip(&questions)
+                .filter_map(|(index, &(no, yes))| {
+                    if bits >> index & 1 != 0 { Some(yes) } else { no }
+                })
+                .collect();
+            goals.sort_unstable();
+            let is_true = |goal| goals.binary_search(&goal).is_ok();
+            let rest = self.substitute(id, &is_true);
+            // The same with fewer goals is in the list already.
+            let is_implied = terms.iter().any(|term| {
+                let mut fewer = term.goals.iter();
+                term.rest == rest && fewer.all(|&goal| is_true(goal))
+            });
+            if !rest.is_false() && !is_implied {
+                terms.push(Term { goals, rest });
+            }
+        }
+        Some(terms)
+    }
+
     /// Splits by which constant the child equals, if any: equal to one, it
     /// differs from all others.
     fn by_constant(&mut self, id: FormulaId) -> Option<Vec<Term>> {
@@ -313,7 +381,7 @@ impl Formulas {
         for &constant in &constants {
             let goal = self.equals(constant);
             let case = self.in_case(id, Some(constant));
-            for mut term in self.split(case)? {
+            for mut term in self.split(case, Beyond::Refuse)? {
                 term.goals.push(goal);
                 term.goals.sort_unstable();
                 all.push(term);
@@ -325,7 +393,7 @@ impl Formulas {
             others.push(self.negate(goal));
         }
         let case = self.in_case(id, None);
-        for mut term in self.split(case)? {
+        for mut term in self.split(case, Beyond::Refuse)? {
             term.goals.extend_from_slice(&others);
             term.goals.sort_unstable();
             all.push(term);
@@ -407,7 +475,11 @@ impl Formulas {
     }
 
     /// Joins terms with equal goals, and drops what another term implies.
-    fn merge(&mut self, mut terms: Vec<Term>) -> Option<Vec<Term>> {
+    fn merge(
+        &mut self,
+        mut terms: Vec<Term>,
+        beyond: Beyond,
+    ) -> Option<Vec<Term>> {
         terms.retain(|term| !term.rest.is_false());
         let mut merged: Vec<Term> = Vec::with_capacity(terms.len());
         terms.sort_by(|one, other| one.goals.cmp(&other.goals));
@@ -418,6 +490,10 @@ impl Formulas {
                 }
                 _ => merged.push(term),
             }
+        }
+        if merged.len() > DNF_CAP && beyond == Beyond::Drop {
+            merged.sort_by_key(|term| term.goals.len());
+            merged.truncate(DNF_CAP);
         }
         (merged.len() <= DNF_CAP).then_some(merged)
     }

@@ -185,10 +185,9 @@ impl Viability {
         let unique = formulas.compares_items(id);
         let pending = formulas.derive_item(id);
         let pending = formulas.factor(pending);
-        let Some(terms) = formulas.terms(pending) else {
-            return Ok(Verdict::Unknown);
-        };
-        let mut verdict = Verdict::No;
+        let (terms, complete) = formulas.some_terms(pending);
+        let mut verdict =
+            if complete { Verdict::No } else { Verdict::Unknown };
         for term in terms {
             let goal = formulas.and(term.goals);
             let mut item = self.find_value(formulas, goal)?;

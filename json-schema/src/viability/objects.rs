@@ -270,10 +270,9 @@ impl Viability {
     ) -> Result<Verdict> {
         let pending = formulas.derive_name(id, name);
         let pending = formulas.factor(pending);
-        let Some(terms) = formulas.terms(pending) else {
-            return Ok(Verdict::Unknown);
-        };
-        let mut verdict = Verdict::No;
+        let (terms, complete) = formulas.some_terms(pending);
+        let mut verdict =
+            if complete { Verdict::No } else { Verdict::Unknown };
         for term in terms {
             let goal = formulas.and(term.goals);
             let child = self.find_value(formulas, goal)?;
