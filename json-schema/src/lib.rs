@@ -129,9 +129,10 @@ pub struct Compiled {
 pub struct Stats {
     /// The states that were made so far; those that schemas share aside.
     pub n_states: usize,
-    /// Those of them in which a container or a number was taken to be
-    /// possible because a search ran out of its budget. Only there can a
-    /// mask lead into a dead end.
+    /// Those of them in which something was taken to be possible without
+    /// knowing: a search ran out of its budget or met a cap, or a string of
+    /// a format that is not regular has come where only a check at its end
+    /// tells.
     pub n_inexact: usize,
 }
 

@@ -93,7 +93,7 @@ const PLAIN_HOSTNAME: &str = "hostname (RFC 1034)";
 /// Names of hosts after their A-labels were decoded.
 const DECODED_HOSTNAME: &str = "hostname (decoded)";
 
-const FORMATS: [Format; 21] = [
+static FORMATS: [Format; 21] = [
     row("date-time", D4, time::date_time),
     row("date", D7, time::date),
     row("time", D7, time::time),
@@ -139,46 +139,61 @@ pub const KNOWN: &[&str] = &NAMES;
 
 /// What is made of a format when it is first asked for.
 struct Made {
-    least: Regex,
-    most: Regex,
-    /// The automata of the two, for strings that are at hand.
-    automata: Option<[Language; 2]>,
+    most: Bounded,
+    /// Set if that is another.
+    least: Option<Bounded>,
 }
 
-impl Format {
-    fn make(&self) -> Made {
-        let most = (self.most)();
-        let least = match &self.rest {
-            Some(rest) => (rest.least)(),
-            None => most.clone(),
-        };
-        let automaton = |regex| Language::new(regex, Limits::new()).ok();
-        let automata = automaton(&least).zip(automaton(&most));
-        Made { least, most, automata: automata.map(<[_; 2]>::from) }
+/// One of the languages of a format.
+struct Bounded {
+    regex: Regex,
+    /// Its automaton, once a string is at hand; none if it is too large.
+    automaton: OnceLock<Option<Language>>,
+}
+
+impl Bounded {
+    fn new(build: fn() -> Regex) -> Bounded {
+        Bounded { regex: build(), automaton: OnceLock::new() }
+    }
+
+    fn matches(&self, text: &str) -> Option<bool> {
+        let make = || Language::new(&self.regex, Limits::new()).ok();
+        let automaton = self.automaton.get_or_init(make).as_ref()?;
+        Some(language_matches(automaton, &self.regex, text))
+    }
+}
+
+impl Made {
+    fn of(format: &Format) -> Made {
+        let least = format.rest.as_ref().map(|rest| Bounded::new(rest.least));
+        Made { most: Bounded::new(format.most), least }
+    }
+
+    fn least(&self) -> &Bounded {
+        self.least.as_ref().unwrap_or(&self.most)
     }
 }
 
 fn find(name: &str) -> Option<(&'static Format, &'static Made)> {
     static MADE: [OnceLock<Made>; FORMATS.len()] =
         [const { OnceLock::new() }; FORMATS.len()];
-    static TABLE: [Format; FORMATS.len()] = FORMATS;
-    let index = TABLE.iter().position(|format| format.name == name)?;
-    let format = &TABLE[index];
-    Some((format, MADE[index].get_or_init(|| format.make())))
+    let index = FORMATS.iter().position(|format| format.name == name)?;
+    let format = &FORMATS[index];
+    Some((format, MADE[index].get_or_init(|| Made::of(format))))
 }
 
 /// [`language`], or what stands in for it.
 pub type Languages = fn(&str, bool, Bound) -> Option<Regex>;
 
-/// A language of the strings that have a format, or of those that do not
-/// (`sign`): the greatest that all of them are in, or the least.
+/// A language around the strings that have a format (`sign`), or around those
+/// that have not.
 pub fn language(name: &str, sign: bool, bound: Bound) -> Option<Regex> {
     let (_, made) = find(name)?;
     Some(match (sign, bound) {
-        (true, Bound::Least) => made.least.clone(),
-        (true, Bound::Most) => made.most.clone(),
-        (false, Bound::Least) => made.most.not(),
-        (false, Bound::Most) => made.least.not(),
+        (true, Bound::Least) => made.least().regex.clone(),
+        (true, Bound::Most) => made.most.regex.clone(),
+        (false, Bound::Least) => made.most.regex.not(),
+        (false, Bound::Most) => made.least().regex.not(),
     })
 }
 
@@ -191,13 +206,11 @@ pub fn is_regular(name: &str) -> bool {
 /// Whether a string has a format, if that is known.
 pub fn holds(name: &str, text: &str) -> Option<bool> {
     let (format, made) = find(name)?;
-    let [least, most] = made.automata.as_ref()?;
-    if !language_matches(most, &made.most, text) {
+    if !made.most.matches(text)? {
         return Some(false);
     }
-    Some(format.rest.as_ref().is_none_or(|rest| {
-        language_matches(least, &made.least, text) || (rest.check)(text)
-    }))
+    let Some(rest) = &format.rest else { return Some(true) };
+    Some(made.least().matches(text)? || (rest.check)(text))
 }
 
 fn matches(name: &str, text: &str) -> bool {

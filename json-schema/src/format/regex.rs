@@ -17,10 +17,7 @@ const HEX: &str = "[0-9A-Fa-f]";
 
 /// Texts that are patterns for certain.
 pub(super) fn least() -> Regex {
-    let point = format!(r"u\{{0{{0,2}}{HEX}{{1,5}}\}}");
-    let character = format!(
-        r"[{SYNTAX}/dDsSwWtnvfr]|c[A-Za-z]|x{HEX}{{2}}|u{HEX}{{4}}|{point}"
-    );
+    let character = character(&format!(r"0{{0,2}}{HEX}{{1,5}}"));
     let class = format!(r"\[\^?(?:[^\\\]\-]|\\(?:{character}|[b\-]))*\]");
     Parts {
         atom: pattern(&format!(r"[^{SYNTAX}]|\.|\\(?:{character})|{class}")),
@@ -34,11 +31,8 @@ pub(super) fn least() -> Regex {
 pub(super) fn most() -> Regex {
     let name = r"[\p{Alphabetic}_$][\p{Alphabetic}\p{N}_$]*";
     let property = r"[pP]\{[0-9A-Za-z_]+(?:=[0-9A-Za-z_]+)?\}";
-    let point = format!(r"u\{{0*(?:10{HEX}{{4}}|{HEX}{{1,5}})\}}");
-    let character = format!(
-        r"[{SYNTAX}/dDsSwWtnvfr]|c[A-Za-z]|x{HEX}{{2}}|u{HEX}{{4}}|{point}"
-    );
-    let character = format!("{character}|{property}");
+    let points = format!(r"0*(?:10{HEX}{{4}}|{HEX}{{1,5}})");
+    let character = format!("{}|{property}", character(&points));
     let class = format!(r"\[\^?(?:[^\\\]]|\\(?:{character}|[0b\-]))*\]");
     Parts {
         atom: pattern(&format!(
@@ -48,6 +42,13 @@ pub(super) fn most() -> Regex {
         open: pattern(&format!(r"\((?:\?(?::|<{name}>))?")),
     }
     .nested(true)
+}
+
+/// What follows the backslash of an escape of one character or of a set;
+/// `points` are the numbers that may stand in braces.
+fn character(points: &str) -> String {
+    let fixed = format!("c[A-Za-z]|x{HEX}{{2}}|u{HEX}{{4}}");
+    format!(r"[{SYNTAX}/dDsSwWtnvfr]|{fixed}|u\{{{points}\}}")
 }
 
 /// What a pattern is made of.

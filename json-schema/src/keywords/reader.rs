@@ -260,7 +260,7 @@ impl<'a> Reader<'_, 'a> {
         value: &'a Value,
         location: LocationId,
     ) -> Result<NodeId, SchemaError> {
-        if !value.is_object() && !value.is_boolean() {
+        if !is_schema(value) {
             let place = self.builder.resources.locations.get(location);
             let kind = ErrorKind::invalid(keyword, SCHEMA, value);
             return Err(SchemaError::new(kind, place));
@@ -276,7 +276,7 @@ impl<'a> Reader<'_, 'a> {
         keyword: &str,
         value: &Value,
     ) -> Result<(), SchemaError> {
-        if value.is_object() || value.is_boolean() {
+        if is_schema(value) {
             return Ok(());
         }
         Err(self.invalid(keyword, SCHEMA))
@@ -332,10 +332,10 @@ impl<'a> Reader<'_, 'a> {
         let mut names = Vec::with_capacity(items.len());
         for (index, item) in items.iter().enumerate() {
             let Value::String(name) = item else {
-                let index = index.to_string();
-                let path: Vec<&str> =
-                    path.iter().copied().chain([&*index]).collect();
-                return wrong(self, &path, "a string", item);
+                let expected = "a string";
+                return Err(
+                    self.invalid_item(keyword, path, index, expected, item)
+                );
             };
             names.push(self.builder.pool.name(name));
         }
@@ -409,6 +409,20 @@ impl<'a> Reader<'_, 'a> {
         SchemaError::new(kind, place)
     }
 
+    /// The error of a wrong item of an array at `path` below a keyword.
+    pub(crate) fn invalid_item(
+        &self,
+        keyword: &str,
+        path: &[&str],
+        index: usize,
+        expected: &str,
+        value: &Value,
+    ) -> SchemaError {
+        let index = index.to_string();
+        let path = [path, &[&*index]].concat();
+        self.invalid_below(keyword, &path, expected, value)
+    }
+
     /// Checks that no two of some values are equal.
     pub(crate) fn distinct<T: Eq + std::hash::Hash>(
         &self,
@@ -420,16 +434,18 @@ impl<'a> Reader<'_, 'a> {
         let mut known = FxHashSet::default();
         let again = ids.iter().position(|id| !known.insert(id));
         let Some(index) = again else { return Ok(()) };
-        let index_text = index.to_string();
-        let path: Vec<&str> =
-            path.iter().copied().chain([index_text.as_str()]).collect();
         let expected = "every value once";
-        Err(self.invalid_below(keyword, &path, expected, &items[index]))
+        Err(self.invalid_item(keyword, path, index, expected, &items[index]))
     }
 
     pub(crate) fn warn(&mut self, keyword: &str, reason: WarningReason) {
         self.builder.warn(keyword, self.location, reason);
     }
+}
+
+/// Whether a value has the shape of a schema.
+fn is_schema(value: &Value) -> bool {
+    value.is_object() || value.is_boolean()
 }
 
 /// Whether a name is one of an anchor. Draft 2019-09 has `:` where 2020-12

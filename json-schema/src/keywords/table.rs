@@ -78,7 +78,8 @@ const NOTES: &[Note] = &[
     Note {
         mark: "6",
         text: "Formats that are not known are annotations that are reported, \
-               or errors, as the policy says.",
+               or errors, as the policy says. `regex`, `hostname` and \
+               `idn-hostname` are checked when the string ends: as 1.",
         keywords: &["format"],
     },
 ];

@@ -81,10 +81,11 @@ fn types(
             _ => {
                 let expected = "null, boolean, integer, number, string, \
                                 array, object, or a list of these";
-                let index = index.to_string();
-                let path = [index.as_str()];
-                let path = if value.is_array() { &path[..] } else { &[] };
-                return Err(reader.invalid_below("type", path, expected, name));
+                return Err(if value.is_array() {
+                    reader.invalid_item("type", &[], index, expected, name)
+                } else {
+                    reader.invalid("type", expected)
+                });
             }
         };
         for json_type in added {

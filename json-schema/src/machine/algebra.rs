@@ -118,11 +118,16 @@ impl Algebra {
         self.n_assumed.fetch_add(1, Ordering::Relaxed);
     }
 
-    fn read(&self, verdict: Verdict) -> bool {
+    /// Whether what a verdict is about has to be taken to be possible.
+    fn read(
+        &self,
+        verdict: Result<Verdict, SchemaError>,
+    ) -> Result<bool, AutomatonError> {
+        let verdict = verdict.map_err(|error| late(&error))?;
         if verdict == Verdict::Unknown {
             self.assume();
         }
-        verdict.may_hold()
+        Ok(verdict.may_hold())
     }
 
     pub(crate) fn lock(&self) -> MutexGuard<'_, Inner> {
@@ -163,8 +168,7 @@ impl Algebra {
             return self.may_hold(formula, container);
         }
         let inner = &mut *self.lock();
-        let verdict = inner.viability.array_rest(&mut inner.formulas, formula);
-        verdict.map(|verdict| self.read(verdict)).map_err(|error| late(&error))
+        self.read(inner.viability.array_rest(&mut inner.formulas, formula))
     }
 
     /// Whether some value of one type may satisfy a typed formula.
@@ -177,9 +181,8 @@ impl Algebra {
             return Ok(formula.is_true());
         }
         let inner = &mut *self.lock();
-        let verdict =
-            inner.viability.typed(&mut inner.formulas, formula, json_type);
-        verdict.map(|verdict| self.read(verdict)).map_err(|error| late(&error))
+        let formulas = &mut inner.formulas;
+        self.read(inner.viability.typed(formulas, formula, json_type))
     }
 
     /// Whether some value may satisfy a formula.
@@ -191,8 +194,7 @@ impl Algebra {
             return Ok(value.is_true());
         }
         let inner = &mut *self.lock();
-        let verdict = inner.viability.value(&mut inner.formulas, value);
-        verdict.map(|verdict| self.read(verdict)).map_err(|error| late(&error))
+        self.read(inner.viability.value(&mut inner.formulas, value))
     }
 
     /// How many values satisfy a formula, up to `cap`.

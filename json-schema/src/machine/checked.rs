@@ -9,7 +9,7 @@
 
 use maskwright_grammar_core::{
     automaton::{Automaton, AutomatonError, Frame, Outcome, Resumed, StateId},
-    regular::{Language, Regex},
+    regular::Regex,
 };
 use smallvec::SmallVec;
 
@@ -60,6 +60,25 @@ impl<T> Leasts<T> {
     pub(crate) fn is_empty(&self) -> bool {
         self.list.is_empty()
     }
+
+    /// Sorts conditions into those that hold and those that are open, bit by
+    /// bit, by which languages accept: one for each of them, and then what is
+    /// certain. There is room for a need and its goals.
+    fn sort_out(&self, accepting: &[bool]) -> (u128, u128) {
+        let n_all = accepting.len() - self.list.len();
+        let (all, certain) = accepting.split_at(n_all);
+        let mut sure = 0;
+        for (index, &holds) in all.iter().enumerate() {
+            sure |= u128::from(holds) << index;
+        }
+        let mut open = 0;
+        for (&(index, _), &certain) in self.list.iter().zip(certain) {
+            if all[index] && !certain {
+                open |= 1 << index;
+            }
+        }
+        (sure & !open, open)
+    }
 }
 
 impl Machine {
@@ -71,12 +90,10 @@ impl Machine {
         accepting: &[bool],
     ) -> Result<Option<Outcome>, AutomatonError> {
         let leasts = &self.string_spec(spec)?.leasts;
-        let n_all = accepting.len() - leasts.list.len();
-        let (all, certain) = accepting.split_at(n_all);
-        if !all[0] {
+        if !accepting[0] {
             return Ok(None);
         }
-        let (sure, open) = sort_out(all, leasts, certain);
+        let (sure, open) = leasts.sort_out(accepting);
         let needs = open & 1 != 0;
         let (sure, open) = (goals(sure), goals(open));
         if open == 0 && !needs {
@@ -95,9 +112,7 @@ impl Machine {
         accepting: &[bool],
     ) -> Result<Option<Outcome>, AutomatonError> {
         let leasts = &self.object_site(site)?.leasts;
-        let n_tests = accepting.len() - leasts.list.len();
-        let (all, certain) = accepting.split_at(n_tests);
-        let (sure, open) = sort_out(all, leasts, certain);
+        let (sure, open) = leasts.sort_out(accepting);
         // Few tests of a site that has such conditions are let through.
         let narrow = |bits| u64::try_from(bits).unwrap_or(u64::MAX);
         let (sure, open) = (narrow(sure), narrow(open));
@@ -260,26 +275,6 @@ impl Machine {
     }
 }
 
-/// Sorts conditions, by which languages accept, into those that hold and
-/// those that are open, bit by bit. There is room for a need and its goals.
-fn sort_out<T>(
-    all: &[bool],
-    leasts: &Leasts<T>,
-    certain: &[bool],
-) -> (u128, u128) {
-    let mut sure = 0;
-    for (index, &holds) in all.iter().enumerate() {
-        sure |= u128::from(holds) << index;
-    }
-    let mut open = 0;
-    for (&(index, _), &certain) in leasts.list.iter().zip(certain) {
-        if all[index] && !certain {
-            open |= 1 << index;
-        }
-    }
-    (sure & !open, open)
-}
-
 /// The bits of the goals, which come after the need.
 fn goals(all: u128) -> u64 {
     u64::try_from(all >> 1).unwrap_or(u64::MAX)
@@ -301,17 +296,4 @@ impl Leasts<Regex> {
         let found = self.list.iter().find(|(of, _)| *of == index);
         found.map_or(most, |(_, least)| least)
     }
-}
-
-/// Which of the automata of a tuple accept.
-pub(crate) fn accepting(
-    states: &[Option<maskwright_grammar_core::regular::StateId>],
-    languages: &[Language],
-) -> SmallVec<[bool; 4]> {
-    let pairs = states.iter().zip(languages);
-    pairs
-        .map(|(state, language)| {
-            state.is_some_and(|state| language.is_accepting(state))
-        })
-        .collect()
 }

@@ -16,6 +16,7 @@ use smallvec::SmallVec;
 use super::{
     algebra::language,
     keys::{bit, set_bit},
+    strings::accepting,
 };
 
 /// Up to how many tuples of states are told apart letter by letter.
@@ -170,8 +171,8 @@ pub(crate) fn holding(
     states: &[Option<regular::StateId>],
 ) -> Holding {
     let mut holding = Holding::new();
-    for (index, (language, state)) in (0..).zip(languages.iter().zip(states)) {
-        if state.is_some_and(|state| language.is_accepting(state)) {
+    for (index, holds) in (0..).zip(accepting(states, languages)) {
+        if holds {
             set_bit(&mut holding, index);
         }
     }

@@ -19,14 +19,13 @@ use smallvec::SmallVec;
 use super::{
     Machine, StateKey,
     algebra::language,
-    checked::accepting,
     classes::{KeyClasses, holding},
     distinct::watch_language,
     guard,
     names::NameRange,
     objects::ObjectSite,
     prelude::OTHER_KEY,
-    strings::{FREE, Tuple, TupleOf},
+    strings::{FREE, Tuple, TupleOf, accepting},
     text::{Edge, Speller, Spelling},
 };
 

@@ -7,11 +7,12 @@ use maskwright_grammar_core::{
     automaton::{AutomatonError, Hint, RowBuilder, StateId},
     regular::{self, Answer, Language, Shortest},
 };
+use smallvec::SmallVec;
 
 use super::{
     Machine, StateKey,
     algebra::limit,
-    checked::{Leasts, accepting},
+    checked::Leasts,
     keys::with_gaps,
     names::NameRange,
     prelude::Window,
@@ -231,6 +232,19 @@ impl Machine {
         }
         Ok(edges.into())
     }
+}
+
+/// Which languages accept in their states; none does once it is dead.
+pub(crate) fn accepting(
+    states: &[Option<regular::StateId>],
+    languages: &[Language],
+) -> SmallVec<[bool; 4]> {
+    let pairs = states.iter().zip(languages);
+    pairs
+        .map(|(state, language)| {
+            state.is_some_and(|state| language.is_accepting(state))
+        })
+        .collect()
 }
 
 /// An interval of code points, and the names and states after it.
