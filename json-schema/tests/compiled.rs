@@ -1,5 +1,8 @@
 //! What a compiled schema says about itself.
 
+mod common;
+
+use common::accepts;
 use maskwright_grammar_core::automaton::Recognizer;
 use maskwright_json_schema::{
     Compiled, Draft, FormatPolicy, Options, WarningReason, compile,
@@ -107,13 +110,6 @@ fn left_out(compiled: &Compiled) -> Vec<(&str, &str)> {
     all.map(|it| (it.location().pointer.as_str(), it.kind_name())).collect()
 }
 
-fn accepts(compiled: &Compiled, text: &str) -> bool {
-    let automaton = compiled.automaton.clone();
-    let mut recognizer = Recognizer::new(automaton).expect("it starts");
-    recognizer.push_bytes(text.as_bytes()).expect("small")
-        && recognizer.is_accepting().expect("small")
-}
-
 #[test]
 fn what_cannot_be_enforced_is_left_out_and_listed() {
     let schema = r#"{"properties": {
@@ -204,11 +200,7 @@ fn branches_that_overlap_are_decided() {
         (r#"{"command":"c1","parameters":1}"#, true),
         (r#"{"parameters":{}}"#, false),
     ] {
-        let automaton = compiled.automaton.clone();
-        let mut recognizer = Recognizer::new(automaton).expect("it starts");
-        let read = recognizer.push_bytes(text.as_bytes()).expect("small");
-        let accepted = read && recognizer.is_accepting().expect("small");
-        assert_eq!(accepted, want, "{text}");
+        assert_eq!(accepts(&compiled, text), want, "{text}");
     }
     assert_eq!(compiled.stats().n_inexact, 0);
 }

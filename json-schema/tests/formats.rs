@@ -1,18 +1,13 @@
 //! Formats by bytes: the policy, and formats beside other keywords. The
 //! official suite of formats is run in `suite`.
 
-use maskwright_grammar_core::automaton::Recognizer;
+mod common;
+
+use common::accepts;
 use maskwright_json_schema::{
-    Compiled, Draft, FormatPolicy, Options, compile, compile_value,
+    Draft, FormatPolicy, Options, compile, compile_value,
 };
 use serde_json::json;
-
-fn accepts(compiled: &Compiled, text: &str) -> bool {
-    let automaton = compiled.automaton.clone();
-    let mut recognizer = Recognizer::new(automaton).expect("it starts");
-    recognizer.push_bytes(text.as_bytes()).expect("under the limits")
-        && recognizer.is_accepting().expect("under the limits")
-}
 
 fn widest(policy: FormatPolicy, draft: Draft) -> Options {
     let mut options = Options::widest();

@@ -1,11 +1,13 @@
 //! The table of keywords against what schemas do, keyword by keyword and
 //! draft by draft.
 
+mod common;
+
 use std::fmt::Write as _;
 
-use maskwright_grammar_core::automaton::Recognizer;
+use common::accepts;
 use maskwright_json_schema::{
-    Compiled, Draft, Options, compile,
+    Draft, Options, compile,
     keywords::{KEYWORDS, Support},
 };
 
@@ -85,13 +87,6 @@ fn options(draft: Draft) -> Options {
     options.parse.draft = Some(draft);
     options.parse.format = Options::default().parse.format;
     options
-}
-
-fn accepts(compiled: &Compiled, text: &str) -> bool {
-    let automaton = compiled.automaton.clone();
-    let mut recognizer = Recognizer::new(automaton).expect("it starts");
-    recognizer.push_bytes(text.as_bytes()).expect("under the limits")
-        && recognizer.is_accepting().expect("under the limits")
 }
 
 /// The schema of a keyword in a draft, and a text that violates it.

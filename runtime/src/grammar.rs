@@ -19,7 +19,9 @@ use std::sync::Arc;
 
 use maskwright_gbnf::GbnfError;
 use maskwright_grammar_core::{
-    automaton::{Automaton, AutomatonError, RegexMachine, RegexMachineError},
+    automaton::{
+        Automaton, AutomatonError, Recognizer, RegexMachine, RegexMachineError,
+    },
     regular::Limits,
 };
 use maskwright_json_schema::Compiled;
@@ -30,7 +32,6 @@ pub use maskwright_json_schema::{
 use serde_json::Value;
 
 use crate::{
-    check::Checker,
     compiled::{BindError, CompiledGrammar},
     mask::TokenTrie,
 };
@@ -170,7 +171,10 @@ impl Grammar {
     ///
     /// Fails when a limit is met.
     pub fn accepts(&self, text: &str) -> Result<bool, AutomatonError> {
-        Ok(Checker::new(self).check(text.as_bytes())?.is_accepted())
+        // What a checker says of a refusal takes longer than the verdict.
+        let mut recognizer = Recognizer::new(Arc::clone(&self.automaton))?;
+        Ok(recognizer.push_bytes(text.as_bytes())?
+            && recognizer.is_accepting()?)
     }
 }
 

@@ -1,8 +1,7 @@
 //! Prints what becomes of the schemas of MaskBench and their instances.
 //!
 //! ```sh
-//! cargo run --release -p maskwright-json-schema --example maskbench -- \
-//!     [FILTER]
+//! cargo run --release -p maskwright-tests --example maskbench -- [FILTER]
 //! ```
 //!
 //! Every instance is read by bytes, with members in any order and in the
@@ -10,62 +9,37 @@
 //! verdicts that are not those of MaskBench, the states in which something
 //! was assumed, and what took longest. `FILTER` is a part of a schema's name.
 //! The corpus is looked for below the folder that `MASKWRIGHT_SHARED` names.
+#![allow(clippy::print_stdout, reason = "it is a program that reports")]
 
-#![allow(clippy::print_stdout, reason = "it prints a table")]
+mod program;
 
-use std::{
-    fs,
-    path::{Path, PathBuf},
-    time::{Duration, Instant},
+use std::time::{Duration, Instant};
+
+use maskwright::grammar::{
+    FormatPolicy, Grammar, GrammarError, Order, SchemaOptions,
 };
-
-use maskwright_grammar_core::automaton::Recognizer;
-use maskwright_json_schema::{
-    Compiled, FormatPolicy, Options, Order, Stats, compile_value,
-    parse::{Limits, read_json},
-};
-use serde_json::Value;
+use maskwright_json_schema::Stats;
+use maskwright_tests::maskbench::{Entry, entries};
+use program::bar;
 
 /// How many of the slowest schemas are printed.
 const N_SLOWEST: usize = 20;
 
 fn main() {
     let filter = std::env::args().nth(1).unwrap_or_default();
-    let Some(files) = files() else {
-        println!("the corpus is not there; see the example's documentation");
+    let Some(mut entries) = entries(usize::MAX) else {
+        println!("MaskBench is not there; set MASKWRIGHT_SHARED");
         return;
     };
+    entries.retain(|entry| entry.name.contains(&filter));
+    let bar = bar(entries.len() as u64);
     let mut tally = Tally::default();
-    for file in files {
-        println!("{}", file.display());
-        let text = fs::read_to_string(&file).expect("a readable file");
-        for line in text.lines() {
-            let case = read_json(line, Limits::default().max_depth)
-                .expect("a line of JSON");
-            if name(&case).contains(&filter) {
-                tally.add(&case);
-            }
-        }
+    for entry in &entries {
+        tally.add(entry);
+        bar.inc(1);
     }
+    bar.finish_and_clear();
     tally.print();
-}
-
-fn files() -> Option<Vec<PathBuf>> {
-    let shared = match std::env::var_os("MASKWRIGHT_SHARED") {
-        Some(folder) => PathBuf::from(folder),
-        None => Path::new(env!("CARGO_MANIFEST_DIR")).join("../../shared"),
-    };
-    let entries = fs::read_dir(shared.join("corpora/maskbench")).ok()?;
-    let mut files: Vec<PathBuf> = entries
-        .filter_map(|entry| Some(entry.ok()?.path()))
-        .filter(|path| path.extension().is_some_and(|end| end == "jsonl"))
-        .collect();
-    files.sort();
-    Some(files)
-}
-
-fn name(case: &Value) -> &str {
-    case["name"].as_str().unwrap_or_default()
 }
 
 /// What was found.
@@ -81,72 +55,81 @@ struct Tally {
     n_ordered: usize,
     n_states: usize,
     n_inexact: usize,
+    lines: Vec<String>,
     /// The time of a schema and its instances, its states, and its name.
     times: Vec<(Duration, usize, String)>,
 }
 
 impl Tally {
-    fn add(&mut self, case: &Value) {
+    fn add(&mut self, entry: &Entry) {
+        let Entry { name, schema: _, tests } = entry;
         self.n_schemas += 1;
         let start = Instant::now();
-        let name = name(case);
-        let compiled = match compiled_in(case, Order::Any) {
-            Ok(compiled) => compiled,
+        let grammar = match compiled(entry, Order::Any) {
+            Ok(grammar) => grammar,
             Err(error) => {
                 self.n_refused_schemas += 1;
-                println!("no schema | {name} | {error}");
+                self.lines.push(format!("no schema | {name} | {error}"));
                 return;
             }
         };
-        let ordered = compiled_in(case, Order::Schema).ok();
-        for test in case["tests"].as_array().into_iter().flatten() {
-            let Some(valid) = test["valid"].as_bool() else { continue };
-            let text = test["data"].to_string();
-            self.add_verdict(name, &compiled, &text, valid);
-            if let Some(ordered) = &ordered
-                && valid != accepts(ordered, &text).unwrap_or(!valid)
-            {
-                if valid {
-                    self.n_ordered += 1;
-                } else {
-                    println!("WRONGLY ACCEPTED in order | {name} | {text}");
-                }
+        let ordered = compiled(entry, Order::Schema).ok();
+        for (data, valid) in tests {
+            let text = data.to_string();
+            self.add_verdict(name, &grammar, &text, *valid);
+            let Some(ordered) = &ordered else { continue };
+            match (ordered.accepts(&text), *valid) {
+                (Ok(false), true) => self.n_ordered += 1,
+                (Ok(true), false) => self.lines.push(format!(
+                    "WRONGLY ACCEPTED in order | {name} | {text}"
+                )),
+                _ => {}
             }
         }
-        let Stats { n_states, n_inexact } = compiled.stats();
+        let stats = grammar.schema().expect("it is one of a schema").stats();
+        let Stats { n_states, n_inexact } = stats;
         self.n_states += n_states;
         self.n_inexact += n_inexact;
         if n_inexact > 0 {
-            println!("{n_inexact} of {n_states} states not exact | {name}");
+            self.lines.push(format!(
+                "{n_inexact} of {n_states} states not exact | {name}"
+            ));
         }
-        self.times.push((start.elapsed(), n_states, name.to_owned()));
+        self.times.push((start.elapsed(), n_states, name.clone()));
     }
 
     fn add_verdict(
         &mut self,
         name: &str,
-        compiled: &Compiled,
+        grammar: &Grammar,
         text: &str,
         valid: bool,
     ) {
-        match (accepts(compiled, text), valid) {
-            (Ok(true), true) | (Ok(false), false) => self.n_right += 1,
+        let what = match (grammar.accepts(text), valid) {
+            (Ok(true), true) | (Ok(false), false) => {
+                self.n_right += 1;
+                return;
+            }
             (Ok(true), false) => {
                 self.n_accepted += 1;
-                println!("WRONGLY ACCEPTED | {name} | {text}");
+                format!("WRONGLY ACCEPTED | {name} | {text}")
             }
             (Ok(false), true) => {
                 self.n_refused += 1;
-                println!("wrongly refused | {name} | {text}");
+                format!("wrongly refused | {name} | {text}")
             }
             (Err(error), _) => {
                 self.n_limits += 1;
-                println!("limit | {name} | {error}");
+                format!("limit | {name} | {error}")
             }
-        }
+        };
+        self.lines.push(what);
     }
 
     fn print(mut self) {
+        for line in &self.lines {
+            println!("{line}");
+        }
         println!(
             "\n{} schemas, {} of them refused\n\
              {} verdicts right, {} wrongly accepted, {} wrongly refused, {} \
@@ -170,22 +153,9 @@ impl Tally {
     }
 }
 
-fn compiled_in(case: &Value, order: Order) -> Result<Compiled, String> {
-    let mut options = Options::widest();
+fn compiled(entry: &Entry, order: Order) -> Result<Grammar, GrammarError> {
+    let mut options = SchemaOptions::widest();
     options.parse.format = FormatPolicy::AssertKnown;
     options.text.order = order;
-    compile_value(&case["schema"], &options).map_err(|error| error.to_string())
-}
-
-fn accepts(compiled: &Compiled, text: &str) -> Result<bool, String> {
-    let run = || {
-        let mut recognizer = Recognizer::new(compiled.automaton.clone())?;
-        Ok(recognizer.push_bytes(text.as_bytes())?
-            && recognizer.is_accepting()?)
-    };
-    run().map_err(
-        |error: maskwright_grammar_core::automaton::AutomatonError| {
-            error.to_string()
-        },
-    )
+    Grammar::from_schema_value(&entry.schema, &options)
 }

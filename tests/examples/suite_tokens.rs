@@ -12,11 +12,13 @@
 //! by bytes is not by tokens either: `json-schema/tests/suite/exceptions.txt`.
 #![allow(clippy::print_stdout, reason = "it is a program that reports")]
 
-use indicatif::ProgressBar;
+mod program;
+
 use maskwright_tests::{
     suite::{Score, Suite},
     vocabularies::{llama, pieces},
 };
+use program::bar;
 
 fn main() {
     let filter = std::env::args().nth(1).unwrap_or_default();
@@ -25,7 +27,7 @@ fn main() {
         println!("the suite is not there; set MASKWRIGHT_SHARED");
         return;
     };
-    let bar = ProgressBar::new(suite.n_schemas() as u64);
+    let bar = bar(suite.n_schemas() as u64);
     let mut score = Score::default();
     for number in 0..suite.n_schemas() {
         suite.run(number, &mut score);

@@ -18,16 +18,17 @@
 //! are annotations. `-` reads standard input.
 #![allow(clippy::print_stdout, reason = "it is a program that reports")]
 
+mod program;
+
 use std::{
     collections::BTreeMap,
     fs::File,
     io::{self, BufRead, BufReader},
     path::PathBuf,
-    thread,
 };
 
 use clap::Parser;
-use indicatif::{ProgressBar, ProgressStyle};
+use indicatif::ProgressBar;
 use maskwright_grammar_core::automaton::Completions;
 use maskwright_json_schema::Draft;
 use maskwright_tests::{
@@ -35,6 +36,7 @@ use maskwright_tests::{
     subject::{Subject, policy, widest},
     verdicts::{Tally, compare, drawn, pieces, smaller},
 };
+use program::{bar, on_deep_stack};
 use serde_json::Value;
 
 /// Compares our verdicts on documents with those of others.
@@ -59,27 +61,16 @@ struct Options {
     show: usize,
 }
 
-/// The judge recurses.
-const STACK_BYTES: usize = 256 << 20;
-
 /// How many compiled schemas of a file are kept.
 const MAX_KEPT: usize = 4096;
 
 fn main() {
     let options = Options::parse();
-    let run = move || match (&options.file, options.random) {
+    on_deep_stack(move || match (&options.file, options.random) {
         (Some(file), _) => read_file(file, options.show),
         (None, Some(seed)) => run_random(seed, &options),
         (None, None) => println!("give a FILE or --random SEED; see --help"),
-    };
-    let thread = thread::Builder::new().stack_size(STACK_BYTES).spawn(run);
-    thread.expect("a thread").join().expect("it ends well");
-}
-
-fn bar(n: u64) -> ProgressBar {
-    let style = "{wide_bar} {pos} of {len}, {eta} left {msg}";
-    let style = ProgressStyle::with_template(style).expect("a template");
-    ProgressBar::new(n).with_style(style)
+    });
 }
 
 fn run_random(seed: u64, options: &Options) {

@@ -19,10 +19,12 @@
 //! is printed with schema and document; the same seed draws the same.
 #![allow(clippy::print_stdout, reason = "it is a program that reports")]
 
-use std::{collections::BTreeMap, sync::Arc, thread, time::Instant};
+mod program;
+
+use std::{collections::BTreeMap, sync::Arc, time::Instant};
 
 use clap::Parser;
-use indicatif::{ProgressBar, ProgressStyle};
+use indicatif::ProgressBar;
 use maskwright::mask::TokenTrie;
 use maskwright_json_schema::Budgets;
 use maskwright_tests::{
@@ -31,6 +33,7 @@ use maskwright_tests::{
     vocabularies::{llama, pieces},
     walks::{Failure, Plan, Report, mutate_entry, walk_schema},
 };
+use program::{bar, on_deep_stack};
 use serde_json::Value;
 
 /// Draws documents of many schemas and judges them.
@@ -68,9 +71,6 @@ struct Options {
     show: usize,
 }
 
-/// The judge recurses.
-const STACK_BYTES: usize = 256 << 20;
-
 /// How many of the slowest schemas are named.
 const N_SLOWEST: usize = 5;
 
@@ -79,9 +79,7 @@ const MAX_SHOWN: usize = 4000;
 
 fn main() {
     let options = Options::parse();
-    let thread = thread::Builder::new().stack_size(STACK_BYTES);
-    let thread = thread.spawn(move || run(&options)).expect("a thread");
-    thread.join().expect("it ends well");
+    on_deep_stack(move || run(&options));
 }
 
 fn run(options: &Options) {
@@ -104,16 +102,10 @@ fn run(options: &Options) {
     print(options, &report);
 }
 
-fn bar(n: usize) -> ProgressBar {
-    let style = "{wide_bar} {pos} of {len}, {eta} left";
-    let style = ProgressStyle::with_template(style).expect("a template");
-    ProgressBar::new(n as u64).with_style(style)
-}
-
 fn mutate(options: &Options, plan: &Plan, report: &mut Report) {
     let mut entries = entries(options.schemas).unwrap_or_default();
     entries.retain(|entry| entry.name.contains(&options.filter));
-    let bar = bar(entries.len());
+    let bar = bar(entries.len() as u64);
     for entry in &entries {
         mutate_entry(entry, plan, report);
         advance(&bar, report);
@@ -136,7 +128,7 @@ fn walk(options: &Options, plan: &Plan, report: &mut Report) {
         let n_tokens = tokens.vocabulary().n_tokens();
         println!("{} schemas, {n_tokens} tokens", schemas.len());
     }
-    let bar = bar(schemas.len());
+    let bar = bar(schemas.len() as u64);
     let mut times = Vec::new();
     for (name, schema) in &schemas {
         let start = Instant::now();

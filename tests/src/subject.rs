@@ -1,11 +1,9 @@
 //! What is judged: a schema, compiled by us.
 
-use std::sync::Arc;
-
 use maskwright::grammar::{Grammar, GrammarError, SchemaOptions};
 use maskwright_grammar_core::automaton::{
     Automaton, AutomatonError, Completions, Configuration, Machine,
-    Recognizer, StackLimits, Symbol,
+    StackLimits, Symbol,
 };
 use maskwright_json_schema::{Draft, FormatPolicy};
 use serde_json::Value;
@@ -49,11 +47,7 @@ impl Subject {
     ///
     /// Says which limit was met.
     pub fn accepts(&self, text: &str) -> Result<bool, AutomatonError> {
-        let Some(grammar) = &self.grammar else { return Ok(false) };
-        let automaton = Arc::clone(grammar.automaton());
-        let mut recognizer = Recognizer::new(automaton)?;
-        Ok(recognizer.push_bytes(text.as_bytes())?
-            && recognizer.is_accepting()?)
+        self.grammar.as_ref().map_or(Ok(false), |it| it.accepts(text))
     }
 
     /// Returns the part of a text that is read before a byte is refused, and

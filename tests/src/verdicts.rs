@@ -7,9 +7,7 @@
 use std::{collections::BTreeMap, fmt, sync::Arc};
 
 use maskwright::{
-    compiled::CompiledGrammar,
-    mask::TokenTrie,
-    vocabulary::{TokenId, Vocabulary},
+    compiled::CompiledGrammar, mask::TokenTrie, vocabulary::TokenId,
 };
 use maskwright_grammar_core::automaton::Completions;
 use maskwright_json_schema::Draft;
@@ -21,7 +19,7 @@ use crate::{
     schemas::{KEYS, RandomSchema, SCALARS, document, schema},
     shrink::shrink,
     subject::{Subject, policy, widest},
-    vocabularies::Random,
+    vocabularies::{Random, with_end},
     walk::{Draw, draw},
 };
 
@@ -153,11 +151,7 @@ pub fn pieces() -> Arc<TokenTrie> {
     for bracket in ["}", "]", "{", "[", ","] {
         tokens.push(bracket.as_bytes().to_vec());
     }
-    tokens.push(b"<end>".to_vec());
-    let end = TokenId(u32::try_from(tokens.len() - 1).expect("few tokens"));
-    let vocabulary =
-        Vocabulary::from_tokens(tokens, [end]).expect("valid tokens");
-    Arc::new(TokenTrie::new(Arc::new(vocabulary)))
+    with_end(tokens)
 }
 
 /// A schema on both sides.

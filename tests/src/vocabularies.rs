@@ -96,8 +96,17 @@ pub fn pieces(texts: &[&str], seed: u64) -> Arc<TokenTrie> {
     ];
     tokens.extend(joints.iter().map(|joint| joint.as_bytes().to_vec()));
     tokens.retain(|token| !token.is_empty());
+    with_end(tokens)
+}
+
+/// A vocabulary of few tokens and an end token after them.
+///
+/// # Panics
+///
+/// If a token is empty.
+pub fn with_end(mut tokens: Vec<Vec<u8>>) -> Arc<TokenTrie> {
+    let end = TokenId(u32::try_from(tokens.len()).expect("few tokens"));
     tokens.push(b"<end>".to_vec());
-    let end = TokenId(u32::try_from(tokens.len() - 1).expect("few tokens"));
     let vocabulary =
         Vocabulary::from_tokens(tokens, [end]).expect("valid tokens");
     Arc::new(TokenTrie::new(Arc::new(vocabulary)))
