@@ -3,13 +3,13 @@
 //!
 //! ```sh
 //! cargo run --release -p maskwright-json-schema --example suite -- \
-//!     [--budget STEPS] [FILTER]
+//!     [--budget STEPS] [--indent N] [FILTER]
 //! ```
 //!
 //! `FILTER` is a part of a file's path, such as `draft7/optional/format`. The
 //! suite is looked for below the folder that `MASKWRIGHT_SHARED` names.
 //! `--budget` says how many steps a question of viability may take: no number
-//! may change the table.
+//! may change the table. `--indent` writes the instances on many lines.
 
 #![allow(clippy::print_stdout, reason = "it prints a table")]
 
@@ -17,13 +17,15 @@ use std::{collections::BTreeMap, fmt::Write as _};
 
 #[path = "../tests/suite/cases.rs"]
 mod cases;
+#[path = "../tests/common/lines.rs"]
+mod lines;
 #[path = "../tests/suite/run.rs"]
 mod run;
 #[path = "../tests/suite/spellings.rs"]
 mod spellings;
 
 use cases::DRAFTS;
-use maskwright_json_schema::{Budgets, Options};
+use maskwright_json_schema::{Budgets, Options, Whitespace};
 use run::{Case, Outcome};
 
 fn main() {
@@ -35,6 +37,10 @@ fn main() {
             let steps = arguments.next().and_then(|text| text.parse().ok());
             let steps = steps.expect("--budget takes a number of steps");
             options.budgets = Budgets { compile: steps, state: steps };
+        } else if argument == "--indent" {
+            let width = arguments.next().and_then(|text| text.parse().ok());
+            let width = width.expect("--indent takes a number of spaces");
+            options.text.whitespace = Whitespace::Indent { width };
         } else {
             filter = argument;
         }

@@ -54,6 +54,7 @@ impl Machine {
                 self.describe(*core)
             }
             StateKey::Recorded(state) => self.describe(state.inner),
+            StateKey::Indented(state) => self.describe(state.inner),
         }
     }
 

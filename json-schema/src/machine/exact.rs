@@ -5,7 +5,7 @@
 
 use maskwright_grammar_core::automaton::{AutomatonError, StateId};
 
-use super::{Machine, StateKey, distinct::Recorded};
+use super::{Machine, StateKey, distinct::Recorded, indent::Indented};
 use crate::Stats;
 
 impl Machine {
@@ -31,7 +31,8 @@ impl Machine {
             StateKey::Gap { core, .. } | StateKey::Space(core) => {
                 return self.is_exact(core);
             }
-            StateKey::Recorded(Recorded { inner, .. }) => {
+            StateKey::Recorded(Recorded { inner, .. })
+            | StateKey::Indented(Indented { inner, .. }) => {
                 return self.is_exact(inner);
             }
             StateKey::Root(question) => self.is_answered(question)?,

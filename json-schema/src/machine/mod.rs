@@ -15,6 +15,7 @@ mod distinct;
 mod exact;
 mod general;
 mod guard;
+mod indent;
 mod intern;
 mod keys;
 mod lists;
@@ -43,6 +44,7 @@ use self::{
     arrays::{Array, ArrayInfo, ArraySite},
     checked::OpenOutcome,
     distinct::{NumberLeft, Recorded},
+    indent::Indented,
     intern::Interner,
     keys::{KeyClass, Viable},
     lists::StringList,
@@ -102,6 +104,8 @@ enum StateKey {
     Space(StateId),
     /// Another state, whose frame keeps what it reads.
     Recorded(Recorded),
+    /// Another state, in a text of many lines.
+    Indented(Indented),
 }
 
 /// The places in a container, and in a member.
@@ -202,7 +206,8 @@ impl Machine {
         let question = machine.question(root, Box::default());
         machine.start = question
             .and_then(|question| {
-                machine.table.intern(StateKey::Root(question))
+                let root = machine.table.intern(StateKey::Root(question))?;
+                machine.text_start(root)
             })
             .expect("empty tables have room");
         Ok(machine)
@@ -287,6 +292,9 @@ impl Machine {
             StateKey::Recorded(state) => {
                 self.build_recorded(state, &mut row)?;
             }
+            StateKey::Indented(state) => {
+                self.build_indented(state, &mut row)?;
+            }
         }
         Ok(row.build())
     }
@@ -312,7 +320,7 @@ impl Machine {
         };
         if place == Place::After {
             let before = StateKey::Object { object, place: Place::Before };
-            row.byte(b',', Step::Stay(self.separated(before)?));
+            row.byte(b',', Step::Stay(self.separated(b',', before)?));
         } else {
             let resume = self.table.intern(StateKey::WaitKey { object })?;
             let callee = self.key_start(site, viable)?;
@@ -334,7 +342,7 @@ impl Machine {
         }
         if place == Place::After {
             let before = StateKey::Member { pending, place: Place::Before };
-            row.byte(b':', Step::Stay(self.separated(before)?));
+            row.byte(b':', Step::Stay(self.separated(b':', before)?));
             return Ok(());
         }
         let question = self.pending_info(pending)?.question;
@@ -363,7 +371,7 @@ impl Machine {
         };
         if place == Place::After {
             let before = StateKey::Array { array, place: Place::Before };
-            row.byte(b',', Step::Stay(self.separated(before)?));
+            row.byte(b',', Step::Stay(self.separated(b',', before)?));
             return Ok(());
         }
         let mut wait =
@@ -408,8 +416,12 @@ impl Machine {
     }
 
     /// A place after a comma or a colon.
-    fn separated(&self, place: StateKey) -> Result<StateId, AutomatonError> {
-        if self.policy.whitespace == Whitespace::Spaced {
+    fn separated(
+        &self,
+        byte: u8,
+        place: StateKey,
+    ) -> Result<StateId, AutomatonError> {
+        if self.policy.whitespace.is_spaced_after(byte) {
             let core = self.table.intern(place)?;
             self.table.intern(StateKey::Space(core))
         } else {
@@ -472,6 +484,9 @@ impl Automaton for Machine {
             StateKey::Recorded(state) => {
                 return self.resume_recorded(state, outcome);
             }
+            StateKey::Indented(state) => {
+                return self.resume_indented(state, outcome);
+            }
             _ => return Ok(Resumed::from([resume])),
         };
         let state = next.map(|key| self.gap(key)).transpose()?;
@@ -497,6 +512,9 @@ impl Automaton for Machine {
             StateKey::Recorded(state) => {
                 self.enter_recorded(caller, callee, state)
             }
+            StateKey::Indented(state) => {
+                Frame { state: callee, ..self.enter(caller, state.inner) }
+            }
             _ => Frame::new(callee),
         }
     }
@@ -505,12 +523,13 @@ impl Automaton for Machine {
         if callee.is_shared() {
             return self.prelude.enters_alike(callee);
         }
-        !matches!(
-            self.table.key(callee),
+        match *self.table.key(callee) {
             StateKey::Name { .. }
-                | StateKey::Pattern { .. }
-                | StateKey::Recorded(_)
-        )
+            | StateKey::Pattern { .. }
+            | StateKey::Recorded(_) => false,
+            StateKey::Indented(state) => self.enters_alike(state.inner),
+            _ => true,
+        }
     }
 
     fn advance(
@@ -528,6 +547,9 @@ impl Automaton for Machine {
             }
             StateKey::Recorded(state) => {
                 return self.advance_recorded(frame, state, byte, to);
+            }
+            StateKey::Indented(state) => {
+                return self.advance_indented(frame, state, byte, to);
             }
             _ => {}
         }
@@ -564,6 +586,9 @@ impl Automaton for Machine {
         outcome: Outcome,
         to: StateId,
     ) -> Result<Option<Frame>, AutomatonError> {
+        if let StateKey::Indented(state) = *self.table.key(caller.state) {
+            return self.leave_indented(caller, state, callee, outcome, to);
+        }
         let given = outcome;
         let Some(mut outcome) = self.decide(callee, given)? else {
             return Ok(None);
@@ -597,6 +622,7 @@ impl Automaton for Machine {
                 self.watch_pattern(frame, site, viable, spelling)
             }
             StateKey::Recorded(state) => self.watch_recorded(frame, state),
+            StateKey::Indented(state) => self.watch(&state.inner_frame(frame)),
             _ => Watch::Clear,
         }
     }
@@ -612,6 +638,9 @@ impl Automaton for Machine {
             StateKey::Recorded(state) => {
                 Machine::watched_bytes_recorded(frame, state)
             }
+            StateKey::Indented(state) => {
+                self.watched_bytes(&state.inner_frame(frame))
+            }
             _ => [u64::MAX; 4],
         }
     }
@@ -623,6 +652,7 @@ impl Automaton for Machine {
         match self.table.key(state) {
             StateKey::Name { .. } | StateKey::Pattern { .. } => true,
             StateKey::Recorded(state) => state.is_item() || state.checked,
+            StateKey::Indented(state) => self.may_watch(state.inner),
             _ => false,
         }
     }

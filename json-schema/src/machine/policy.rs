@@ -32,14 +32,41 @@ pub enum Whitespace {
         /// The longest run.
         max: u32,
     },
+    /// Each member and item on a line of its own, indented by its depth, and
+    /// a space after each colon, as Python's `json.dumps` writes with
+    /// `indent`: `{}` and `[]` where there is nothing in them.
+    Indent {
+        /// How many spaces a level of depth is.
+        width: u8,
+    },
 }
 
 impl Whitespace {
     /// Returns the longest run of white space where it is optional.
     pub(crate) fn max(self) -> u32 {
         match self {
-            Whitespace::Compact | Whitespace::Spaced => 0,
+            Whitespace::Compact
+            | Whitespace::Spaced
+            | Whitespace::Indent { .. } => 0,
             Whitespace::Any { max } => max,
+        }
+    }
+
+    /// Whether one space must stand after a comma or a colon.
+    pub(crate) fn is_spaced_after(self, byte: u8) -> bool {
+        match self {
+            Whitespace::Spaced => true,
+            Whitespace::Indent { .. } => byte == b':',
+            Whitespace::Compact | Whitespace::Any { .. } => false,
+        }
+    }
+
+    /// The policy that does the same between two line feeds. Those are up to
+    /// [`super::indent`].
+    pub(crate) fn on_one_line(self) -> Whitespace {
+        match self {
+            Whitespace::Indent { .. } => Whitespace::Indent { width: 0 },
+            other => other,
         }
     }
 }

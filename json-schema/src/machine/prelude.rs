@@ -18,7 +18,7 @@ use maskwright_grammar_core::{
 
 use super::{
     guard,
-    policy::{Escapes, Order, TextPolicy, Whitespace},
+    policy::{Escapes, Order, TextPolicy},
     text::{Edge, Speller, Spelling},
 };
 use crate::number::{NumberFormula, NumberSpec, NumberState};
@@ -130,11 +130,15 @@ pub(crate) struct Prelude {
 
 impl Prelude {
     /// Returns the prelude of `policy`; the order of members makes no
-    /// difference to it.
+    /// difference to it, nor does how far lines are indented.
     pub(crate) fn of(policy: TextPolicy) -> Arc<Prelude> {
         static PRELUDES: OnceLock<Mutex<FxHashMap<TextPolicy, Arc<Prelude>>>> =
             OnceLock::new();
-        let policy = TextPolicy { order: Order::Any, ..policy };
+        let policy = TextPolicy {
+            order: Order::Any,
+            whitespace: policy.whitespace.on_one_line(),
+            ..policy
+        };
         let preludes = PRELUDES.get_or_init(Mutex::default);
         let mut preludes =
             preludes.lock().unwrap_or_else(PoisonError::into_inner);
@@ -229,8 +233,12 @@ impl Prelude {
     }
 
     /// A place after a comma or a colon.
-    fn separated(&self, place: Place) -> Result<StateId, AutomatonError> {
-        if self.policy.whitespace == Whitespace::Spaced {
+    fn separated(
+        &self,
+        byte: u8,
+        place: Place,
+    ) -> Result<StateId, AutomatonError> {
+        if self.policy.whitespace.is_spaced_after(byte) {
             let core = self.table.intern(StateKey::Place(place))?;
             self.table.intern(StateKey::Space(core))
         } else {
@@ -367,7 +375,7 @@ impl Prelude {
                 self.member(row)
             }
             Place::AfterKey => {
-                let next = self.separated(Place::BeforeValue)?;
+                let next = self.separated(b':', Place::BeforeValue)?;
                 row.byte(b':', Step::Stay(next)).registers();
                 Ok(())
             }
@@ -376,7 +384,7 @@ impl Prelude {
                 self.any_value(self.gap(Place::AfterMember)?, row)
             }
             Place::AfterMember => {
-                let next = self.separated(Place::BeforeMember)?;
+                let next = self.separated(b',', Place::BeforeMember)?;
                 row.byte(b',', Step::Stay(next));
                 row.byte(b'}', Step::Return(NOTHING)).registers();
                 Ok(())
@@ -386,7 +394,7 @@ impl Prelude {
                 self.any_value(self.gap(Place::AfterItem)?, row)
             }
             Place::AfterItem => {
-                let next = self.separated(Place::BeforeItem)?;
+                let next = self.separated(b',', Place::BeforeItem)?;
                 row.byte(b',', Step::Stay(next));
                 row.byte(b']', Step::Return(NOTHING));
                 Ok(())

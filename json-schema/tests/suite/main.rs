@@ -8,12 +8,14 @@
 #![allow(clippy::print_stdout, reason = "tests say what they skip")]
 
 mod cases;
+#[path = "../common/lines.rs"]
+mod lines;
 mod run;
 mod spellings;
 
-use std::collections::BTreeSet;
+use std::{collections::BTreeSet, path::Path};
 
-use maskwright_json_schema::{Budgets, Options};
+use maskwright_json_schema::{Budgets, Options, Whitespace};
 use run::{Case, Outcome};
 
 /// Lines of `FILE | NAME | OUTCOME`, below lines `# REASON`.
@@ -56,12 +58,7 @@ fn no_budget_of_steps_changes_a_verdict() {
         println!("skipped: there is no JSON-Schema-Test-Suite");
         return;
     };
-    let outcomes = |options: &Options| -> Vec<Case> {
-        SAMPLE
-            .iter()
-            .flat_map(|file| run::run(&suite, file, options))
-            .collect()
-    };
+    let outcomes = |options: &Options| sample(&suite, options);
     let expected = outcomes(&Options::widest());
     assert!(expected.len() > 500, "a sample of {}", expected.len());
     for steps in [1, 10, 100] {
@@ -71,6 +68,32 @@ fn no_budget_of_steps_changes_a_verdict() {
             assert_eq!(case, expected, "with {steps} steps");
         }
     }
+}
+
+#[test]
+fn no_line_feed_changes_a_verdict() {
+    let Some(suite) = cases::folder() else {
+        println!("skipped: there is no JSON-Schema-Test-Suite");
+        return;
+    };
+    let mut options = Options::widest();
+    options.text.whitespace = Whitespace::Indent { width: 2 };
+    let cases = sample(&suite, &options);
+    assert!(cases.len() > 500, "a sample of {}", cases.len());
+    let listed: BTreeSet<&str> = exceptions().collect();
+    for Case { file, name, outcome } in cases {
+        let is_listed = listed
+            .iter()
+            .any(|line| line.contains(&format!("{file} | {name}")));
+        assert!(
+            is_listed || outcome == Outcome::Right,
+            "{file} | {name}: {outcome:?}",
+        );
+    }
+}
+
+fn sample(suite: &Path, options: &Options) -> Vec<Case> {
+    SAMPLE.iter().flat_map(|file| run::run(suite, file, options)).collect()
 }
 
 /// Files in which much depends on what may still be finished. The command

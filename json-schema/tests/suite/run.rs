@@ -5,10 +5,10 @@
 use std::path::Path;
 
 use maskwright_grammar_core::automaton::Recognizer;
-use maskwright_json_schema::{Compiled, Options, compile_value};
+use maskwright_json_schema::{Compiled, Options, Whitespace, compile_value};
 use serde_json::Value;
 
-use crate::{cases::groups, spellings::spellings};
+use crate::{cases::groups, lines::indented, spellings::spellings};
 
 /// What became of one test.
 #[derive(Clone, Debug, Eq, PartialEq)]
@@ -43,7 +43,10 @@ pub(crate) fn run(suite: &Path, filter: &str, base: &Options) -> Vec<Case> {
         let compiled = compile_value(&group.schema, &group.options);
         for test in group.tests {
             let outcome = match &compiled {
-                Ok(compiled) => judge(compiled, &test.data, test.valid),
+                Ok(compiled) => {
+                    let texts = texts(&test.data, base.text.whitespace);
+                    judge(compiled, &texts, test.valid)
+                }
                 // Then no instance is valid.
                 Err(error) if error.kind_name() == "unsatisfiable" => {
                     if test.valid { Outcome::Refused } else { Outcome::Right }
@@ -57,9 +60,20 @@ pub(crate) fn run(suite: &Path, filter: &str, base: &Options) -> Vec<Case> {
     cases
 }
 
-fn judge(compiled: &Compiled, data: &Value, valid: bool) -> Outcome {
-    for text in spellings(data) {
-        match accepts(compiled, &text) {
+/// The texts of an instance that a policy allows.
+fn texts(data: &Value, whitespace: Whitespace) -> Vec<String> {
+    let texts = spellings(data);
+    match whitespace {
+        Whitespace::Indent { width } => {
+            texts.iter().map(|text| indented(text, width)).collect()
+        }
+        _ => texts,
+    }
+}
+
+fn judge(compiled: &Compiled, texts: &[String], valid: bool) -> Outcome {
+    for text in texts {
+        match accepts(compiled, text) {
             Ok(accepted) if accepted == valid => {}
             Ok(true) => return Outcome::Accepted,
             Ok(false) => return Outcome::Refused,

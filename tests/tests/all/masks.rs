@@ -2,7 +2,11 @@
 
 use std::sync::Arc;
 
-use maskwright::{grammar::SchemaOptions, mask::TokenTrie, matcher::Matcher};
+use maskwright::{
+    grammar::{SchemaOptions, Whitespace},
+    mask::{TokenMask, TokenTrie},
+    matcher::Matcher,
+};
 use maskwright_tests::{
     corpus::{Case, cases},
     vocabularies::{Random, pieces, real_model},
@@ -16,18 +20,22 @@ fn compare(case: &Case, trie: &Arc<TokenTrie>, n_states: usize, seed: u64) {
         let mut matcher = Matcher::new(compiled).expect("a start");
         let mut random = Random::new(seed);
         walk(&mut matcher, n_states, &mut random, &mut |matcher, mask| {
-            let brute = matcher.brute_force_mask().expect("a mask");
-            assert!(
-                *mask == brute,
-                "{} in {}: the mask is {mask:?} and should be {brute:?}",
-                case.name,
-                matcher.describe(),
-            );
+            check(case, matcher, mask);
         });
         if case.kind != "schema" {
             return;
         }
     }
+}
+
+fn check(case: &Case, matcher: &Matcher, mask: &TokenMask) {
+    let brute = matcher.brute_force_mask().expect("a mask");
+    assert!(
+        *mask == brute,
+        "{} in {}: the mask is {mask:?} and should be {brute:?}",
+        case.name,
+        matcher.describe(),
+    );
 }
 
 #[test]
@@ -40,6 +48,47 @@ fn masks_equal_brute_force_on_toy_vocabularies() {
             case.accept.iter().map(String::as_str).collect();
         compare(case, &pieces(&texts, seed), 200, seed);
     }
+}
+
+/// Random tokens seldom come to the end of a line, so instances are followed
+/// byte by byte too.
+#[test]
+fn masks_on_indented_lines_equal_brute_force() {
+    let mut options = SchemaOptions::widest();
+    options.text.whitespace = Whitespace::Indent { width: 2 };
+    let mut n_texts = 0;
+    for (seed, case) in (0..).zip(&cases()) {
+        if case.kind != "schema" || case.error.is_some() {
+            continue;
+        }
+        let texts = case.accept.iter().map(|text| {
+            let value = serde_json::from_str::<serde_json::Value>(text);
+            let value = value.expect("an instance");
+            serde_json::to_string_pretty(&value).expect("it can be written")
+        });
+        let texts: Vec<String> = texts.collect();
+        let pieces_of: Vec<&str> = texts.iter().map(String::as_str).collect();
+        let grammar = case.compile_with(&options).expect("a grammar");
+        let trie = pieces(&pieces_of, seed);
+        let compiled = grammar.compile(&trie).expect("no atoms");
+        let mut matcher = Matcher::new(compiled).expect("a start");
+        walk(&mut matcher, 100, &mut Random::new(seed), &mut |at, mask| {
+            check(case, at, mask);
+        });
+        for text in &texts {
+            matcher.reset().expect("the start");
+            for byte in text.bytes() {
+                let mask = matcher.mask().expect("a mask").clone();
+                check(case, &matcher, &mask);
+                let read = matcher.accept_bytes(&[byte]);
+                assert!(read.is_ok(), "{}: {text}: {read:?}", case.name);
+            }
+            let accepts = matcher.is_accepting().expect("under the limits");
+            assert!(accepts, "{}: {text}", case.name);
+            n_texts += 1;
+        }
+    }
+    assert!(n_texts > 100, "{n_texts} texts");
 }
 
 /// Brute force over 49,152 tokens is slow, so each grammar is looked at in

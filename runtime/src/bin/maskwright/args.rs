@@ -19,8 +19,9 @@ pub(crate) struct SchemaArgs {
     /// Order of members: `schema` or `any`
     #[arg(long, value_name = "ORDER")]
     pub(crate) order: Option<String>,
-    /// White space between tokens: `compact`, `spaced`, `any`, or `any:N`
-    /// for runs of up to N bytes
+    /// White space between tokens: `compact`, `spaced`, `indent` (by two
+    /// spaces a level), `indent:N`, `any`, or `any:N` for runs of up to N
+    /// bytes
     #[arg(long, value_name = "POLICY")]
     pub(crate) whitespace: Option<String>,
     /// Escapes in strings: `needed`, `ascii` or `any`
@@ -112,13 +113,22 @@ fn whitespace_policy(
         })?;
         return Ok(Whitespace::Any { max });
     }
+    if let Some(width) = text.strip_prefix("indent:") {
+        let width = width.parse().map_err(|_| {
+            format!("lines are indented by 0 to 255 spaces, not {width:?}")
+        })?;
+        return Ok(Whitespace::Indent { width });
+    }
     let any = match default {
         Whitespace::Any { .. } => default,
-        Whitespace::Compact | Whitespace::Spaced => Whitespace::default(),
+        Whitespace::Compact
+        | Whitespace::Spaced
+        | Whitespace::Indent { .. } => Whitespace::default(),
     };
     let policies = [
         ("compact", Whitespace::Compact),
         ("spaced", Whitespace::Spaced),
+        ("indent", Whitespace::Indent { width: 2 }),
         ("any", any),
     ];
     choose("whitespace", text, &policies)
