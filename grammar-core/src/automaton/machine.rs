@@ -46,6 +46,15 @@ impl<'a> Machine<'a> {
         self.owner(state).row(state)
     }
 
+    /// Returns a state with fewer ways to the end of its frame.
+    ///
+    /// # Errors
+    ///
+    /// Fails as [`Automaton::ending`] does.
+    pub fn ending(self, state: StateId) -> Result<StateId, AutomatonError> {
+        self.owner(state).ending(state)
+    }
+
     /// Returns where the waiting state goes on.
     ///
     /// # Errors

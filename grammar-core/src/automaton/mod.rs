@@ -306,6 +306,19 @@ pub trait Automaton: fmt::Debug + Send + Sync {
         true
     }
 
+    /// Returns a state from which some of the ways lead to the end of its
+    /// frame that do from `state`, where these are so many (members in any
+    /// order, say) that a search had better look at some: those that come to
+    /// an end soon. Each of its ways is one from `state`, and returns the
+    /// same.
+    ///
+    /// # Errors
+    ///
+    /// Fails when building the state exceeds a limit.
+    fn ending(&self, state: StateId) -> Result<StateId, AutomatonError> {
+        Ok(state)
+    }
+
     /// Returns whether viability was decided exactly for `state`, and not
     /// assumed because a search ran out of its budget.
     fn exact(&self, state: StateId) -> bool {

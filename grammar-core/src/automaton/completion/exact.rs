@@ -1,9 +1,6 @@
 //! The search over exact configurations, where rows were not enough.
 
-use std::{
-    cmp::{Ordering, Reverse},
-    collections::BinaryHeap,
-};
+use std::{cmp::Reverse, collections::BinaryHeap};
 
 use super::{Completions, Trial, pleasant, try_bytes, useful_row};
 use crate::{
@@ -21,9 +18,18 @@ struct Node {
     /// How many choices of its kind were passed over on the way here. Nine
     /// digits seldom do what the tenth does not.
     n_passed: usize,
-    /// In the order of discovery.
-    number: usize,
+    /// How many times registers refused what rows said on the way here.
+    n_refused: usize,
 }
+
+/// The order of nodes: lower ranks first.
+type Rank = (bool, Reverse<usize>, usize);
+
+/// Numbers of nodes, by what an order says of them and by rank.
+type Queue = BinaryHeap<Reverse<(Reverse<usize>, Rank, usize)>>;
+
+/// How many orders there are.
+const N_ORDERS: usize = 3;
 
 /// Where a text was refused, or what was to be tried there.
 #[derive(Clone, Copy)]
@@ -31,42 +37,34 @@ struct Reached<'a> {
     bytes: &'a [u8],
     configuration: &'a Configuration,
     n_passed: usize,
+    n_refused: usize,
     /// Whether to ask rows what is left.
     ask: bool,
 }
 
 impl Node {
+    /// What comes before the rank in one of the orders: nothing, or whether
+    /// rows were refused, or how many times. Rows that were wrong once say the
+    /// same of every other way to that place, and ranks rely on rows.
+    fn order(&self, order: usize) -> usize {
+        match order {
+            0 => 0,
+            1 => self.n_refused.min(1),
+            _ => self.n_refused,
+        }
+    }
+
     /// The shortest text first, and fewer choices passed over; where rows
     /// know no way to the end, whatever has come furthest.
-    fn rank(&self) -> (bool, Reverse<usize>, usize, usize) {
+    fn rank(&self) -> Rank {
         let n_read = self.bytes.len();
         match &self.rest {
             Some(rest) => {
                 let length = n_read + rest.len();
-                (false, Reverse(0), length + self.n_passed, self.number)
+                (false, Reverse(0), length + self.n_passed)
             }
-            None => (true, Reverse(n_read), 0, self.number),
+            None => (true, Reverse(n_read), 0),
         }
-    }
-}
-
-impl PartialEq for Node {
-    fn eq(&self, other: &Node) -> bool {
-        self.number == other.number
-    }
-}
-
-impl Eq for Node {}
-
-impl PartialOrd for Node {
-    fn partial_cmp(&self, other: &Node) -> Option<Ordering> {
-        Some(self.cmp(other))
-    }
-}
-
-impl Ord for Node {
-    fn cmp(&self, other: &Node) -> Ordering {
-        self.rank().cmp(&other.rank())
     }
 }
 
@@ -75,7 +73,10 @@ struct Frontier<'a> {
     known: &'a mut Completions,
     machine: Machine<'a>,
     limits: StackLimits,
-    nodes: BinaryHeap<Reverse<Node>>,
+    /// In the order of discovery; none that was looked at.
+    nodes: Vec<Option<Node>>,
+    /// Their numbers in the orders of [`Node::order`], which take turns.
+    orders: [Queue; N_ORDERS],
     /// The bytes of every node that was made.
     seen: FxHashSet<Vec<u8>>,
 }
@@ -93,12 +94,20 @@ pub(super) fn search(
         known,
         machine,
         limits,
-        nodes: BinaryHeap::new(),
+        nodes: Vec::new(),
+        orders: Default::default(),
         seen: FxHashSet::default(),
     };
-    frontier.add(Vec::new(), configuration.clone(), 0, true)?;
-    for _ in 0..n_nodes {
-        let Some(Reverse(node)) = frontier.nodes.pop() else { break };
+    let root = Reached {
+        bytes: &[],
+        configuration,
+        n_passed: 0,
+        n_refused: 0,
+        ask: true,
+    };
+    frontier.add(root, Vec::new(), configuration.clone(), 0)?;
+    for number in 0..n_nodes {
+        let Some(node) = frontier.next(number % N_ORDERS) else { break };
         if let Some(found) = frontier.visit(&node)? {
             return Ok(Some(found));
         }
@@ -130,6 +139,7 @@ impl Frontier<'_> {
                 bytes: &bytes,
                 configuration: &after,
                 n_passed: node.n_passed,
+                n_refused: node.n_refused + 1,
                 ask: true,
             })?;
         }
@@ -137,6 +147,7 @@ impl Frontier<'_> {
             bytes: &node.bytes,
             configuration: &node.configuration,
             n_passed: node.n_passed,
+            n_refused: node.n_refused,
             ask: rest.is_some(),
         })?;
         Ok(None)
@@ -153,6 +164,10 @@ impl Frontier<'_> {
         }
         ranges.sort_by_key(|&(lo, hi)| (pleasant(lo, hi) != b'a', lo, hi));
         ranges.dedup();
+        // White space is mostly optional, and then never helps.
+        if ranges.iter().any(|&range| !is_white(range)) {
+            ranges.retain(|&range| !is_white(range));
+        }
         let mut n_of_kind = [0; 3];
         for (lo, hi) in ranges {
             // The first byte of the range that registers let through.
@@ -167,7 +182,7 @@ impl Frontier<'_> {
                     let n_passed = from.n_passed + *n_before;
                     *n_before += 1;
                     let bytes = [from.bytes, &[byte]].concat();
-                    self.add(bytes, after, n_passed, from.ask)?;
+                    self.add(from, bytes, after, n_passed)?;
                     n_left -= 1;
                     if n_left == 0 {
                         break;
@@ -178,20 +193,35 @@ impl Frontier<'_> {
         Ok(())
     }
 
+    /// Takes the next node that was not looked at.
+    fn next(&mut self, order: usize) -> Option<Node> {
+        loop {
+            let Reverse((_, _, number)) = self.orders[order].pop()?;
+            let node = self.nodes[number].take();
+            if node.is_some() {
+                return node;
+            }
+        }
+    }
+
     fn add(
         &mut self,
+        from: Reached<'_>,
         bytes: Vec<u8>,
         configuration: Configuration,
         n_passed: usize,
-        ask: bool,
     ) -> Result<(), AutomatonError> {
         if !self.seen.insert(bytes.clone()) {
             return Ok(());
         }
-        let rest = if ask { self.rest(&configuration)? } else { None };
-        let number = self.seen.len();
-        let node = Node { bytes, configuration, rest, n_passed, number };
-        self.nodes.push(Reverse(node));
+        let rest = if from.ask { self.rest(&configuration)? } else { None };
+        let n_refused = from.n_refused;
+        let node = Node { bytes, configuration, rest, n_passed, n_refused };
+        let (rank, number) = (node.rank(), self.nodes.len());
+        for (order, nodes) in self.orders.iter_mut().enumerate() {
+            nodes.push(Reverse((Reverse(node.order(order)), rank, number)));
+        }
+        self.nodes.push(Some(node));
         Ok(())
     }
 
@@ -204,6 +234,10 @@ impl Frontier<'_> {
         }
         self.known.by_rows(self.machine, configuration)
     }
+}
+
+fn is_white((lo, hi): (u8, u8)) -> bool {
+    lo.is_ascii_whitespace() && hi.is_ascii_whitespace() && hi - lo < 2
 }
 
 /// What a byte is like: those of one kind often lead to the same.

@@ -16,7 +16,9 @@
 //! to them from the configuration: the first text found is short, and after
 //! as many more steps as it takes it is known to be the shortest. The frames
 //! of the stack are entered one below the other in the same order. Where
-//! nothing is found by that order for long, what was reached last goes first.
+//! nothing is found by that order for long, the search begins again with the
+//! few ways that [`Automaton::ending`](super::Automaton::ending) names; and in
+//! the end, what was reached last goes first.
 //!
 //! What was found of an entry does not depend on the stack it was found for,
 //! and is kept: the configuration after the next byte has most of it in
@@ -64,6 +66,14 @@ impl Default for Effort {
     }
 }
 
+impl Effort {
+    /// How many states are settled by their distance at most, before anything
+    /// bolder is tried.
+    fn patience(self) -> usize {
+        self.find / 16
+    }
+}
+
 /// How many states are kept from one search to the next.
 const MAX_ITEMS: usize = 1 << 18;
 
@@ -90,6 +100,10 @@ pub struct Completions {
     /// After how many of them without a text the search becomes bold. What
     /// was in vain for one configuration mostly is for the next.
     patience: usize,
+    /// Whether only some ways are looked at ([`Automaton::ending`]).
+    is_straight: bool,
+    /// What was learned where all of them were too many.
+    straight: Option<Box<Completions>>,
 }
 
 /// What is known of the ways from one state to the end of its frame.
@@ -167,7 +181,9 @@ impl Completions {
             items: FxHashMap::default(),
             round: 0,
             n_left: 0,
-            patience: Effort::default().find / 2,
+            patience: Effort::default().patience(),
+            is_straight: false,
+            straight: None,
         }
     }
 
@@ -175,7 +191,7 @@ impl Completions {
     #[must_use]
     pub fn with_effort(mut self, effort: Effort) -> Completions {
         self.effort = effort;
-        self.patience = effort.find / 2;
+        self.patience = effort.patience();
         self
     }
 
@@ -196,15 +212,23 @@ impl Completions {
         if configuration.is_complete() {
             return Ok(Some(Vec::new()));
         }
-        self.n_left = self.effort.find;
+        self.refill();
         let found = self.by_rows(machine, configuration)?;
         if let Some(bytes) = &found
             && try_bytes(machine, limits, configuration, bytes)?.accepted
         {
             return Ok(found);
         }
-        self.n_left = self.effort.find;
+        self.refill();
         exact::search(self, machine, limits, configuration)
+    }
+
+    /// Allows as many steps as the effort says.
+    fn refill(&mut self) {
+        self.n_left = self.effort.find;
+        if let Some(straight) = &mut self.straight {
+            straight.n_left = self.effort.find;
+        }
     }
 
     /// Searches by rows alone.
@@ -214,12 +238,30 @@ impl Completions {
         configuration: &Configuration,
     ) -> Result<Option<Vec<u8>>, AutomatonError> {
         if self.items.len() > MAX_ITEMS {
-            let n_left = self.n_left;
+            let (n_left, is_straight) = (self.n_left, self.is_straight);
             *self = Completions::new().with_effort(self.effort);
-            self.n_left = n_left;
+            (self.n_left, self.is_straight) = (n_left, is_straight);
         }
         self.round += 1;
         Search::new(self, machine).run(configuration)
+    }
+
+    /// Searches again where that looked at some ways only.
+    fn straight(
+        &mut self,
+        machine: Machine<'_>,
+        configuration: &Configuration,
+    ) -> Result<Option<Vec<u8>>, AutomatonError> {
+        if self.is_straight {
+            return Ok(None);
+        }
+        let effort = self.effort;
+        let straight = self.straight.get_or_insert_with(|| {
+            let fresh = Completions::new().with_effort(effort);
+            let n_left = effort.find;
+            Box::new(Completions { is_straight: true, n_left, ..fresh })
+        });
+        straight.by_rows(machine, configuration)
     }
 }
 

@@ -98,7 +98,7 @@ impl<'a> Search<'a> {
     ) -> Result<Option<Vec<u8>>, AutomatonError> {
         for top in configuration.tops() {
             self.go_on(Place {
-                state: top.frame.state,
+                state: self.straight(top.frame.state)?,
                 start: 0,
                 below: top.below.clone(),
                 above: None,
@@ -109,10 +109,14 @@ impl<'a> Search<'a> {
         let n_left = n_left - n_patient + self.advance(n_patient)?;
         self.known.n_left = n_left;
         if self.best.is_none() {
-            self.known.n_left = self.be_bold(n_left)?;
             self.known.patience = (n_patient / 8).max(MIN_PATIENCE);
+            let found = self.known.straight(self.machine, configuration)?;
+            if found.is_some() {
+                return Ok(found);
+            }
+            self.known.n_left = self.be_bold(n_left)?;
         } else {
-            let full = self.known.effort.find / 2;
+            let full = self.known.effort.patience();
             self.known.patience = (2 * self.known.patience).min(full);
         }
         if self.best.is_some() {
@@ -248,7 +252,7 @@ impl<'a> Search<'a> {
             match range.step {
                 Step::Stay(to) => {
                     let how = How::Byte { from: index, byte };
-                    self.reach(entry, to, distance, how);
+                    self.reach(entry, to, distance, how)?;
                 }
                 Step::Return(outcome) => {
                     let (item, byte) = (index, Some(byte));
@@ -256,14 +260,14 @@ impl<'a> Search<'a> {
                 }
                 Step::Call { resume, callee } if calls.is_none() => {
                     let byte = Some(byte);
-                    self.add_call(entry, index, byte, resume, callee);
+                    self.add_call(entry, index, byte, resume, callee)?;
                 }
                 Step::Call { .. } => {}
             }
         }
         if calls.is_none() {
             for call in &row.calls {
-                self.add_call(entry, index, None, call.resume, call.callee);
+                self.add_call(entry, index, None, call.resume, call.callee)?;
             }
         }
         let calls = calls.unwrap_or_else(|| {
@@ -288,12 +292,13 @@ impl<'a> Search<'a> {
         byte: Option<u8>,
         resume: StateId,
         callee: StateId,
-    ) {
-        let callee = self.known.entry(callee);
+    ) -> Result<(), AutomatonError> {
+        let callee = self.known.entry(self.straight(callee)?);
         let calls = &mut self.known.entries[entry as usize].calls;
         let index = id(calls.len());
         calls.push(CallSite { from, byte, resume, callee });
         self.known.entries[callee as usize].callers.push((entry, index));
+        Ok(())
     }
 
     /// Lets the callee of a call advance, and goes on where it ends.
@@ -322,7 +327,7 @@ impl<'a> Search<'a> {
         let distance =
             self.known.distance(entry, &site).saturating_add(ended.distance);
         for to in self.machine.resume(site.resume, ended.outcome)? {
-            self.reach(entry, to, distance, How::Call { call, end });
+            self.reach(entry, to, distance, How::Call { call, end })?;
         }
         Ok(())
     }
@@ -334,17 +339,28 @@ impl<'a> Search<'a> {
         state: StateId,
         distance: Bytes,
         how: How,
-    ) {
+    ) -> Result<(), AutomatonError> {
+        let state = self.straight(state)?;
         let Some(item) = self.known.reach(entry, state, distance, how) else {
-            return;
+            return Ok(());
         };
         if self.known.entries[entry as usize].round != self.known.round {
-            return;
+            return Ok(());
         }
         if self.order == Order::Bold {
             self.recent.push((entry, item));
         } else {
             self.push(entry);
+        }
+        Ok(())
+    }
+
+    /// The state to look at instead of one that was reached.
+    fn straight(&self, state: StateId) -> Result<StateId, AutomatonError> {
+        if self.known.is_straight {
+            self.machine.ending(state)
+        } else {
+            Ok(state)
         }
     }
 
@@ -431,6 +447,7 @@ impl<'a> Search<'a> {
             for state in
                 self.machine.resume(edge.frame.state, ended.outcome)?
             {
+                let state = self.straight(state)?;
                 let below = edge.below.clone();
                 places.push(Place { state, start, below, above });
             }
