@@ -59,19 +59,21 @@ fn every_reason_is_noted_and_only_unknown_keywords_are_listed_as_such() {
     assert_eq!(compiled.unknown_keywords().count(), 1);
 }
 
-/// Eight to the twelfth ways to take a key of each of twelve groups, where
-/// there is room for eleven: no search within its budget says that none fits.
+/// A ring of 41 keys, where one of each two that are next to each other, or
+/// seven apart, has to come: that takes 21 at least, and there is room for 20.
+/// No search within its budget says that they do not fit.
 #[test]
 fn a_state_in_which_something_was_assumed_is_counted() {
-    let either = |n: u32| {
-        let branch = |key: String| serde_json::json!({"required": [key]});
-        let branches = (0..8).map(|m| branch(format!("k{}", 8 * n + m)));
-        serde_json::json!({ "anyOf": branches.collect::<Vec<_>>() })
+    let key = |n: u32| format!("k{}", n % 41);
+    let either = |n: u32, m: u32| {
+        let branch = |n| serde_json::json!({"required": [key(n)]});
+        serde_json::json!({ "anyOf": [branch(n), branch(n + m)] })
     };
+    let pairs = (0..41).flat_map(|n| [either(n, 1), either(n, 7)]);
     let schema = serde_json::json!({
         "type": "object",
-        "maxProperties": 11,
-        "allOf": (0..12).map(either).collect::<Vec<_>>(),
+        "maxProperties": 20,
+        "allOf": pairs.collect::<Vec<_>>(),
         "properties": {"k0": {"type": "integer"}},
     });
     let options = Options::widest();
@@ -203,4 +205,44 @@ fn branches_that_overlap_are_decided() {
         assert_eq!(accepts(&compiled, text), want, "{text}");
     }
     assert_eq!(compiled.stats().n_inexact, 0);
+}
+
+/// A schema that applies itself to the same value is refused before any text
+/// is read, whatever the kind of the reference, and wherever it is.
+#[test]
+fn a_cycle_in_place_is_an_error_of_the_schema() {
+    for (draft, schema) in [
+        (
+            "2019-09",
+            r##"{"dependentSchemas": {"b": {"$recursiveRef": "#"}}}"##,
+        ),
+        (
+            "2019-09",
+            r##"{"$recursiveAnchor": true, "type": ["null", "object"],
+                "dependentSchemas": {"b": {"$recursiveRef": "#"}}}"##,
+        ),
+        (
+            "2020-12",
+            r##"{"items": {"$dynamicAnchor": "x", "dependentSchemas": {
+                "b": {"not": {"$dynamicRef": "#x"}}}}}"##,
+        ),
+        (
+            "2020-12",
+            r##"{"$id": "http://a/", "additionalProperties": {
+                    "anyOf": [{"$ref": "tree"}, {"type": "null"}]},
+                "$defs": {"t": {"$id": "tree", "$dynamicAnchor": "n",
+                    "properties": {"c": {"allOf": [{"$dynamicRef": "#n"}],
+                        "$dynamicAnchor": "m"}},
+                    "if": {"$dynamicRef": "#n"}}}}"##,
+        ),
+    ] {
+        let mut options = Options::widest();
+        let uri = format!("https://json-schema.org/draft/{draft}/schema");
+        options.parse.draft = Draft::from_uri(&uri);
+        let error = compile(schema, &options).expect_err(schema);
+        assert_eq!(error.kind_name(), "in_place_cycle", "{schema} {error}");
+    }
+    let tree = r##"{"$dynamicAnchor": "n", "dependentSchemas": {"b": {
+        "properties": {"c": {"$dynamicRef": "#n"}}}}}"##;
+    compile(tree, &Options::widest()).expect("one level deeper");
 }

@@ -279,3 +279,58 @@ fn every_spelling_of_an_item_is_the_same() {
         );
     }
 }
+
+/// Keys count, whether the object may have others or not.
+#[test]
+fn items_with_different_keys_differ() {
+    for items in [
+        json!({"enum": [{"a": 1}, {"b": 1}, {"a": 1, "b": 1}]}),
+        json!({
+            "properties": {"a": {}, "b": {}}, "additionalProperties": false,
+        }),
+        json!({"properties": {"a": {}, "b": {}}}),
+        json!({"patternProperties": {"^[ab]$": {}}}),
+        json!({"patternProperties": {"^a": {}, "b$": {}}}),
+        json!({"propertyNames": {"enum": ["a", "b"]}}),
+        json!({"propertyNames": {"enum": ["a", "b"]}, "maxProperties": 2,
+               "anyOf": [{"required": ["a"]}, {"required": ["b"]}]}),
+        json!({"additionalProperties": {"const": 1}}),
+        json!(true),
+    ] {
+        let schema = json!({"uniqueItems": true, "items": items});
+        let compiled = compile_value(&schema, &Options::widest());
+        let automaton = compiled.expect("compiles").automaton;
+        for (text, valid) in [
+            (r#"[{"a":1},{"b":1}]"#, true),
+            (r#"[{"a":1},{"a":1,"b":1},{"b":1}]"#, true),
+            (r#"[{"a":1},{"a":1}]"#, false),
+            (r#"[{"a":1},{"\u0061":1.0}]"#, false),
+            (r#"[{"a":1,"b":1},{"b":1},{"b":1,"a":1}]"#, false),
+        ] {
+            let read = read(&automaton, text.as_bytes());
+            assert_eq!(read == Some(true), valid, "{schema} {text}");
+        }
+    }
+}
+
+/// Items within items of the same kind are recorded by the same states.
+#[test]
+fn items_are_recorded_at_every_depth() {
+    let schema = json!({
+        "uniqueItems": true,
+        "items": {"$ref": "#"},
+        "properties": {"a": {"$ref": "#"}},
+        "additionalProperties": {"$ref": "#"},
+    });
+    let compiled = compile_value(&schema, &Options::widest());
+    let automaton = compiled.expect("compiles").automaton;
+    for (text, valid) in [
+        (r#"[[[1],[2]],[[2],[1]],{"a":[{"a":1},{"b":1}]}]"#, true),
+        ("[[[1],[2]],[[2],[1]],[[1],[2]]]", false),
+        (r#"{"a":[{"a":[1,1.0]}]}"#, false),
+        (r#"{"b":[{"c":[1,2]},{"c":[2,1]}]}"#, true),
+    ] {
+        let read = read(&automaton, text.as_bytes());
+        assert_eq!(read == Some(true), valid, "{schema} {text}");
+    }
+}

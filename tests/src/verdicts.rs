@@ -165,10 +165,27 @@ struct Compared<'a> {
 
 /// In draft 2019-09 `unevaluatedItems` looks at `items` and `additionalItems`
 /// alone (its section 9.3.1.3); the judge takes what `contains` found for
-/// evaluated, as draft 2020-12 does.
+/// evaluated, as draft 2020-12 does, and of objects too.
 fn has_contains_and_unevaluated(schema: &Value) -> bool {
     let text = schema.to_string();
-    text.contains("\"contains\"") && text.contains("\"unevaluatedItems\"")
+    text.contains("\"contains\"") && text.contains("\"unevaluated")
+}
+
+/// The judge looks for what a reference evaluates without an end, and takes
+/// all memory, where the reference leads back.
+fn refers_to_itself_unevaluated(schema: &Value) -> bool {
+    let text = schema.to_string();
+    let to_root = ["\"$ref\":\"#\"", "\"$recursiveRef\"", "\"$dynamicRef\""];
+    to_root.iter().any(|part| text.contains(part))
+        && text.contains("\"unevaluated")
+}
+
+/// The judge takes one `oneOf` for another where one of them is within
+/// `contains`.
+fn has_one_of_within_contains(schema: &Value) -> bool {
+    let text = schema.to_string();
+    let n_one_of = text.matches("\"oneOf\"").count();
+    n_one_of > 1 && text.contains("\"contains\"")
 }
 
 /// Draws the schema of a seed; the draws that follow are its documents'.
@@ -182,7 +199,13 @@ pub fn compare(tokens: &Arc<TokenTrie>, seed: u64, tally: &mut Tally) {
     let (RandomSchema { draft, schema }, mut random) = drawn(seed);
     let random = &mut random;
     if draft == Draft::Draft201909 && has_contains_and_unevaluated(&schema) {
-        return tally.refuse("contains and unevaluatedItems in 2019-09");
+        return tally.refuse("contains and unevaluated… in 2019-09");
+    }
+    if refers_to_itself_unevaluated(&schema) {
+        return tally.refuse("unevaluated… and a reference to the root");
+    }
+    if has_one_of_within_contains(&schema) {
+        return tally.refuse("contains and several oneOf");
     }
     let mut options = widest(draft, policy(false));
     options.parse.limits.max_formulas = MAX_FORMULAS;

@@ -50,7 +50,15 @@ pub struct Formulas {
     pub(super) objects: FxHashMap<FormulaId, Arc<ObjectSite>>,
     pub(super) arrays: FxHashMap<FormulaId, Arc<ArraySite>>,
     root: FormulaId,
+    /// The formulas and their children.
+    size: usize,
+    /// The size from which on a search is to give up.
+    ceiling: usize,
 }
+
+/// How many children the formulas of one schema may have, as a multiple of
+/// their number.
+const MAX_CHILDREN: usize = 8;
 
 impl Formulas {
     /// Creates the formulas of a schema; none is expanded yet.
@@ -76,6 +84,8 @@ impl Formulas {
             objects: FxHashMap::default(),
             arrays: FxHashMap::default(),
             root: FormulaId::TRUE,
+            size: 0,
+            ceiling: usize::MAX,
         };
         let never = formulas.make(Form::False);
         let always = formulas.make(Form::True);
@@ -159,7 +169,27 @@ impl Formulas {
             let place = Location::root();
             return Err(SchemaError::limit(which, limit, value, place));
         }
+        let limit = limit.saturating_mul(MAX_CHILDREN);
+        if self.size > limit {
+            let (limit, value) = (limit as u64, self.size as u64);
+            let which = "size of all formulas";
+            let place = Location::root();
+            return Err(SchemaError::limit(which, limit, value, place));
+        }
         Ok(())
+    }
+
+    /// Lets a search add so much to the formulas, and no more than half of
+    /// what they may come to: the other half is for what is read.
+    pub(crate) fn allow_growth(&mut self, size: usize) {
+        let half = self.limits.max_formulas.saturating_mul(MAX_CHILDREN) / 2;
+        self.ceiling = self.size.saturating_add(size).min(half);
+    }
+
+    /// Whether a search has to give up, for all that it has made.
+    pub(crate) fn is_full(&self) -> bool {
+        self.size > self.ceiling
+            || self.forms.len() > self.limits.max_formulas / 2
     }
 
     /// Returns the id of a key set.
@@ -182,6 +212,7 @@ impl Formulas {
         }
         let id = FormulaId::new(self.forms.len());
         let depth = self.depth_of(&form);
+        self.size += 1 + form.n_children();
         self.forms.push(form);
         self.negations.push(UNKNOWN);
         self.depths.push(depth);

@@ -188,6 +188,16 @@ impl Form {
     pub fn parts(&self) -> &[FormulaId] {
         if let Form::And(parts) | Form::Or(parts) = self { parts } else { &[] }
     }
+
+    /// How many formulas this one holds by number.
+    pub(super) fn n_children(&self) -> usize {
+        match self {
+            Form::And(parts) | Form::Or(parts) => parts.len(),
+            Form::Unevaluated(evaluators, _)
+            | Form::ExUnevaluated(evaluators, _) => evaluators.len(),
+            _ => 0,
+        }
+    }
 }
 
 /// A set of member names: a regular language over code points.

@@ -21,10 +21,12 @@
 //! references are followed with an explicit stack.
 
 mod arena;
+mod cycles;
 mod derive;
 mod evaluators;
 mod expand;
 mod form;
+mod listed;
 mod one_of;
 mod order;
 mod passed;
@@ -42,6 +44,7 @@ pub use form::{
     EnvId, Evaluator, Form, FormulaId, Goal, GoalId, Key, KeySet, KeySetId,
     NO_END, NumberSetId, Scope, StringSetId,
 };
+pub(crate) use listed::MAX_LISTED;
 pub use pending::{DNF_CAP, Term};
 pub(crate) use site::Mentions;
 pub use site::{ArraySite, ObjectSite, SiteName};

@@ -45,6 +45,60 @@ impl Formulas {
         })
     }
 
+    /// Whether an object formula may need a member without a certain name:
+    /// whether some names have come before matters to no other.
+    pub(crate) fn needs_any_member(&self, id: FormulaId) -> bool {
+        match self.form(id) {
+            Form::And(parts) | Form::Or(parts) => {
+                parts.iter().any(|&part| self.needs_any_member(part))
+            }
+            Form::Ex(set, _) => {
+                !matches!(self.key_set(*set), KeySet::Names(_))
+            }
+            Form::CountGe(_) | Form::ExUnevaluated(..) => true,
+            _ => false,
+        }
+    }
+
+    /// A name that a member must have so that an object can end, if it is
+    /// told by what is not met yet. As an error, the ways to meet what can be
+    /// met in several ways: each with all else that must hold, those with
+    /// the least to do first.
+    pub(crate) fn needed_name(
+        &mut self,
+        id: FormulaId,
+    ) -> Result<Option<NameId>, Vec<FormulaId>> {
+        let parts = self.conjuncts(id);
+        let unmet = |part: &&FormulaId| !self.holds_at_end(**part, false);
+        let unmet: Vec<FormulaId> =
+            parts.iter().filter(unmet).copied().collect();
+        for &part in &unmet {
+            if let Form::Ex(set, _) = self.form(part)
+                && let KeySet::Names(names) = self.key_set(*set)
+                && let Some(&name) = names.first()
+            {
+                return Ok(Some(name));
+            }
+        }
+        let choice = unmet.iter().copied().find_map(|part| {
+            let Form::Or(ways) = self.form(part) else { return None };
+            Some((part, ways.to_vec()))
+        });
+        let Some((choice, mut ways)) = choice else { return Ok(None) };
+        ways.sort_by_key(|&way| self.n_unmet(way));
+        let rest: Vec<FormulaId> =
+            parts.into_iter().filter(|&part| part != choice).collect();
+        let with_rest = |way| self.and(rest.iter().copied().chain([way]));
+        Err(ways.into_iter().map(with_rest).collect())
+    }
+
+    /// How many conditions of a conjunction are not met at the end.
+    fn n_unmet(&self, id: FormulaId) -> usize {
+        let parts = self.conjuncts(id);
+        let unmet = |part: &&FormulaId| !self.holds_at_end(**part, false);
+        parts.iter().filter(unmet).count()
+    }
+
     /// A pending formula whose child is known to satisfy these goals.
     pub fn with_certain(
         &mut self,

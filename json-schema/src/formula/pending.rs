@@ -77,6 +77,73 @@ impl Formulas {
         leaves
     }
 
+    /// Cases of a pending formula: it holds if one of these does, and the
+    /// child satisfies the goal of that. Those of a disjunction, or else two:
+    /// a leaf is false, or it holds (leaves occur positively only).
+    pub(crate) fn cases_of_leaves(
+        &mut self,
+        id: FormulaId,
+    ) -> Vec<(FormulaId, FormulaId)> {
+        let always = FormulaId::TRUE;
+        let (open, rest): (Parts, Parts) = self
+            .conjuncts(id)
+            .into_iter()
+            .partition(|&part| self.has_leaves(part));
+        if let [part] = open[..]
+            && let Form::Or(ways) = self.form(part)
+        {
+            let ways = Arc::clone(ways);
+            let case = |&way| {
+                let all = rest.iter().copied().chain([way]);
+                (always, self.and(all))
+            };
+            return ways.iter().map(case).collect();
+        }
+        let Some(leaf) = self.deciding_leaf(id) else { return Vec::new() };
+        let without = self.with_leaf(id, leaf, false);
+        vec![(always, without), (leaf, self.with_leaf(id, leaf, true))]
+    }
+
+    /// A leaf on which much of a pending formula depends, if it has any.
+    fn deciding_leaf(&self, id: FormulaId) -> Option<FormulaId> {
+        let mut id = id;
+        loop {
+            match self.form(id) {
+                Form::Kid(goal) => return Some(*goal),
+                Form::And(parts) | Form::Or(parts) => {
+                    // A leaf itself, or else one of what is least.
+                    id = parts
+                        .iter()
+                        .copied()
+                        .filter(|&part| self.has_leaves(part))
+                        .min_by_key(|&part| self.form(part).n_children())?;
+                }
+                Form::Unevaluated(evaluators, _)
+                | Form::ExUnevaluated(evaluators, _) => {
+                    let mut conditions =
+                        evaluators.iter().map(|it| it.condition);
+                    id = conditions.find(|&part| self.has_leaves(part))?;
+                }
+                _ => return None,
+            }
+        }
+    }
+
+    /// A pending formula where a leaf is true or false.
+    fn with_leaf(
+        &mut self,
+        id: FormulaId,
+        leaf: FormulaId,
+        holds: bool,
+    ) -> FormulaId {
+        self.rewrite(id, &mut FxHashMap::default(), &|form| match form {
+            Form::Kid(goal) if *goal == leaf => {
+                Some(FormulaId::constant(holds))
+            }
+            _ => None,
+        })
+    }
+
     /// Adds the leaves of a formula to a list that is not sorted.
     pub fn push_leaves(&self, id: FormulaId, out: &mut Vec<FormulaId>) {
         match self.form(id) {
@@ -254,7 +321,7 @@ impl Formulas {
                 let mut all = Vec::new();
                 for &part in &*parts {
                     all.extend(self.split(part, beyond)?);
-                    if all.len() > 4 * DNF_CAP {
+                    if all.len() > 4 * DNF_CAP || self.is_full() {
                         if beyond == Beyond::Refuse {
                             return None;
                         }
@@ -296,6 +363,12 @@ impl Formulas {
         for factor in factors {
             let mut next = Vec::new();
             for left in &all {
+                if self.is_full() {
+                    if beyond == Beyond::Refuse {
+                        return None;
+                    }
+                    break;
+                }
                 for right in &factor {
                     let rest = self.and([left.rest, right.rest]);
                     if rest.is_false() {

@@ -21,7 +21,7 @@ use crate::{
     error::SchemaError,
     format::{self, Bound},
     formula::{Form, FormulaId, Formulas},
-    parse::JsonType,
+    parse::{ConstantId, JsonType, NameId},
     viability::{Budgets, Cardinality, Verdict, Viability},
 };
 
@@ -101,6 +101,7 @@ impl Algebra {
     ) -> Result<Algebra, SchemaError> {
         let mut viability =
             Viability::new(budgets.compile).with_formats(format::language);
+        formulas.check_cycles()?;
         viability.check_root(&mut formulas)?;
         viability.set_budget(budgets.state);
         let inner = Mutex::new(Inner { formulas, viability });
@@ -154,21 +155,47 @@ impl Algebra {
         self.lock().has_format(formula, &|name| !format::is_regular(name))
     }
 
-    /// Whether a container of which something was read may be finished so
-    /// that a formula holds.
-    pub(crate) fn may_end(
+    /// Whether an array of which something was read may be finished so that a
+    /// formula holds, which knows the items if they are `noted`.
+    pub(crate) fn may_end_array(
         &self,
         formula: Typed,
-        container: JsonType,
+        noted: bool,
     ) -> Result<bool, AutomatonError> {
-        if container != JsonType::Array
-            || formula.is_true()
-            || formula.is_false()
-        {
-            return self.may_hold(formula, container);
+        if noted || formula.is_true() || formula.is_false() {
+            return self.may_hold(formula, JsonType::Array);
         }
         let inner = &mut *self.lock();
         self.read(inner.viability.array_rest(&mut inner.formulas, formula))
+    }
+
+    /// What an item must satisfy beside all else so that the array after it
+    /// can end, if that depends on whether another equals it.
+    pub(crate) fn repeat_goal(
+        &self,
+        rest: Typed,
+    ) -> Result<Option<Value>, AutomatonError> {
+        let inner = &mut *self.lock();
+        if !inner.formulas.compares_items(rest) {
+            return Ok(None);
+        }
+        let found = inner.viability.repeat_goal(&mut inner.formulas, rest);
+        found.map_err(|error| late(&error))
+    }
+
+    /// Whether an object in which the names `used` can not come any more may
+    /// be finished so that a formula holds.
+    pub(crate) fn may_end_object(
+        &self,
+        formula: Typed,
+        used: &[NameId],
+    ) -> Result<bool, AutomatonError> {
+        if formula.is_true() || formula.is_false() {
+            return Ok(formula.is_true());
+        }
+        let inner = &mut *self.lock();
+        let formulas = &mut inner.formulas;
+        self.read(inner.viability.object(formulas, formula, used))
     }
 
     /// Whether some value of one type may satisfy a typed formula.
@@ -206,6 +233,16 @@ impl Algebra {
         let inner = &mut *self.lock();
         let count = inner.viability.count(&mut inner.formulas, value, cap);
         count.map_err(|error| late(&error))
+    }
+
+    /// The values that satisfy a formula, if it lists them.
+    pub(crate) fn listed_values(
+        &self,
+        value: Value,
+    ) -> Result<Option<Vec<ConstantId>>, AutomatonError> {
+        let inner = &mut *self.lock();
+        let listed = inner.viability.listed(&mut inner.formulas, value);
+        listed.map_err(|error| late(&error))
     }
 
     /// What is asked of a string, if it is only its length.

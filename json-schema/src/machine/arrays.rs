@@ -1,10 +1,14 @@
 //! Arrays: which items may come now, and whether the array may end.
 
+use std::sync::Arc;
+
 use maskwright_grammar_core::automaton::AutomatonError;
 use smallvec::SmallVec;
 
-use super::{Machine, algebra::Typed, distinct::Ends, values::QuestionId};
-use crate::parse::JsonType;
+use super::{
+    Machine, algebra::Typed, distinct::Ends, sites::MAX_COUNTED,
+    values::QuestionId,
+};
 
 /// What one array is asked.
 #[derive(Debug)]
@@ -43,8 +47,21 @@ pub(crate) struct Array {
     pub(crate) count: u64,
     /// Whether two items that were compared are equal.
     pub(crate) repeated: bool,
+    /// Whether the residual formulas know the items.
+    pub(crate) known: Known,
     /// The residual formulas of a general site.
     pub(crate) rest: SmallVec<[Typed; 2]>,
+}
+
+/// Whether formulas know the items of an array.
+#[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
+pub(crate) enum Known {
+    /// They were not told.
+    No,
+    /// They were told all of them.
+    Noted,
+    /// They would have to be told, and there are too many.
+    Many,
 }
 
 /// What follows from how far an array has come.
@@ -58,6 +75,8 @@ pub(crate) struct ArrayInfo {
     pub(crate) close: Option<u32>,
     /// Whether all this was decided, and nothing assumed.
     pub(crate) exact: bool,
+    /// Whether what is left to come depends on the values of the items.
+    notes: bool,
     /// The array after the next item, but for the verdicts.
     after: Array,
 }
@@ -93,6 +112,7 @@ impl FlatArray {
             ends,
             close: (array.count >= self.least).then_some(0),
             exact: self.lasting,
+            notes: false,
             after,
         }
     }
@@ -110,7 +130,8 @@ impl Machine {
                 SmallVec::from_slice(formulas)
             }
         };
-        let array = Array { site, count: 0, repeated: false, rest };
+        let array =
+            Array { site, count: 0, repeated: false, known: Known::No, rest };
         self.parts.arrays.intern(array)
     }
 
@@ -137,19 +158,64 @@ impl Machine {
     ) -> Result<ArrayInfo, AutomatonError> {
         let n_assumed = self.algebra.n_assumed();
         let others = compares.then_some(array.count > 0);
-        let item = self.general_item(&array.rest, others)?;
+        let noted = array.known == Known::Noted;
+        let item = self.general_item(&array.rest, others, noted)?;
         let mut after = array.clone();
+        after.known = Known::No;
         after.count = u64::from(compares);
         after.rest = item.rest;
         let compared = item.ends.is_some_and(|ends| ends != Ends::First);
+        let decided = n_assumed == self.algebra.n_assumed();
+        let notes = compared && !noted && (item.depends || !decided);
+        // No array stays in a state that notes, unless it cannot note. Any
+        // other state is right as long as there are always values left.
+        let exact = match item.question {
+            _ if notes => array.known == Known::No,
+            Some(question) if compared && !noted => {
+                decided && self.has_many(question)?
+            }
+            _ => decided,
+        };
         Ok(ArrayInfo {
             question: item.question,
             ends: item.ends,
             close: item.close,
-            // What is left of the values of items is not looked at.
-            exact: !compared && n_assumed == self.algebra.n_assumed(),
+            exact,
+            notes,
             after,
         })
+    }
+
+    /// Whether very many values answer a question.
+    fn has_many(&self, question: QuestionId) -> Result<bool, AutomatonError> {
+        let need = self.parts.questions.get(question.0).need;
+        let count = self.algebra.count(need, MAX_COUNTED)?;
+        Ok(count.at_least >= MAX_COUNTED)
+    }
+
+    /// The array where its formulas know the items, if what is left to come
+    /// depends on them; `None` if it cannot end then.
+    pub(crate) fn noted(
+        &self,
+        array: u32,
+        used: &[Arc<[u8]>],
+    ) -> Result<Option<u32>, AutomatonError> {
+        let old = self.parts.arrays.get(array);
+        if old.known != Known::No || !self.array_info(array)?.notes {
+            return Ok(Some(array));
+        }
+        let Some(items) = self.algebra.constants(used) else {
+            let many = Array { known: Known::Many, ..old.clone() };
+            return self.parts.arrays.intern(many).map(Some);
+        };
+        let mut noted = Array { known: Known::Noted, ..old.clone() };
+        self.algebra.note(&mut noted.rest, &items);
+        if let Some(&need) = noted.rest.first()
+            && !self.algebra.may_end_array(need, true)?
+        {
+            return Ok(None);
+        }
+        self.parts.arrays.intern(noted).map(Some)
     }
 
     /// Whether the items of an array are compared, or were.
@@ -180,7 +246,10 @@ impl Machine {
             return Ok(all);
         };
         let may_end = |array: &Array| match array.rest.first() {
-            Some(&need) => self.algebra.may_end(need, JsonType::Array),
+            Some(&need) => {
+                let noted = array.known == Known::Noted;
+                self.algebra.may_end_array(need, noted)
+            }
             None => Ok(true),
         };
         if matches!(ends, Ends::Repeated | Ends::Any) {

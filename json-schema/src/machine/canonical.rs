@@ -6,6 +6,7 @@
 //! formed; nothing is checked.
 
 use num_bigint::BigInt;
+use serde_json::{Map, Value};
 
 use super::guard::decode;
 
@@ -68,6 +69,53 @@ pub(crate) fn number_text(form: &[u8]) -> Option<&str> {
     let text = form.strip_prefix(&[NO_STRING])?;
     let is_number = matches!(text.first()?, b'-' | b'0'..=b'9');
     is_number.then(|| std::str::from_utf8(text).ok()).flatten()
+}
+
+/// The deepest value that [`parsed`] makes of a form.
+const MAX_DEPTH: usize = 64;
+
+/// The value of a canonical form; none if it nests too deep.
+pub(crate) fn parsed(form: &[u8]) -> Option<Value> {
+    parsed_within(form, MAX_DEPTH)
+}
+
+/// Recursion is bounded by `depth`.
+fn parsed_within(form: &[u8], depth: usize) -> Option<Value> {
+    let depth = depth.checked_sub(1)?;
+    if is_string(form) {
+        return String::from_utf8(form.to_vec()).ok().map(Value::String);
+    }
+    if let Some(text) = number_text(form) {
+        return serde_json::from_str(text).ok();
+    }
+    let (&kind, mut rest) = form.get(1..)?.split_first()?;
+    let mut next = || {
+        let (length, after) = rest.split_first_chunk()?;
+        let length = usize::try_from(u64::from_be_bytes(*length)).ok()?;
+        let (part, after) = after.split_at_checked(length)?;
+        rest = after;
+        Some(part)
+    };
+    Some(match kind {
+        b'n' => Value::Null,
+        b't' => Value::Bool(true),
+        b'f' => Value::Bool(false),
+        b'[' => {
+            let mut items = Vec::new();
+            while let Some(part) = next() {
+                items.push(parsed_within(part, depth)?);
+            }
+            Value::Array(items)
+        }
+        _ => {
+            let mut members = Map::new();
+            while let (Some(key), Some(value)) = (next(), next()) {
+                let key = String::from_utf8(key.to_vec()).ok()?;
+                members.insert(key, parsed_within(value, depth)?);
+            }
+            Value::Object(members)
+        }
+    })
 }
 
 /// A container whose end has not come.
@@ -221,5 +269,31 @@ mod tests {
         assert_eq!(number_text(&number(b"0.0")), Some("0"));
         assert_eq!(number_text(&string(b"1")), None);
         assert_eq!(number_text(&literal(b't')), None);
+    }
+
+    #[test]
+    fn a_form_is_parsed_into_its_value() {
+        for text in [
+            "0",
+            "-15e-1",
+            "\"a\\u00e9\"",
+            "\"\"",
+            "null",
+            "true",
+            "false",
+            "[]",
+            "{}",
+            "[1,[\"a\",{}],null]",
+            "{\"a\":[0],\"b\":{\"c\":\"d\"}}",
+        ] {
+            let expected: Value = serde_json::from_str(text).expect("JSON");
+            let form = value(text.as_bytes());
+            let found = parsed(&form).expect("not deep");
+            assert_eq!(value(found.to_string().as_bytes()), form, "{text}");
+            let is_plain = !text.contains(|byte: char| byte.is_ascii_digit());
+            assert!(!is_plain || found == expected, "{text}");
+        }
+        let deep = format!("{}{}", "[".repeat(65), "]".repeat(65));
+        assert_eq!(parsed(&value(deep.as_bytes())), None);
     }
 }

@@ -55,6 +55,7 @@ impl Machine {
             }
             StateKey::Recorded(state) => self.describe(state.inner),
             StateKey::Indented(state) => self.describe(state.inner),
+            StateKey::Ending(_) => "before the end".to_owned(),
         }
     }
 

@@ -83,6 +83,11 @@ impl Recorded {
     pub(crate) fn is_item(self) -> bool {
         self.item.is_some()
     }
+
+    /// The twin of another state.
+    pub(crate) fn with_inner(self, inner: StateId) -> Recorded {
+        Recorded { inner, ..self }
+    }
 }
 
 /// A number that must not equal any of some others.
@@ -183,7 +188,10 @@ impl Machine {
         self.string_start(self.parts.strings.intern(Box::new([need]))?)
     }
 
-    fn recorded(&self, state: Recorded) -> Result<StateId, AutomatonError> {
+    pub(crate) fn recorded(
+        &self,
+        state: Recorded,
+    ) -> Result<StateId, AutomatonError> {
         self.table.intern(StateKey::Recorded(state))
     }
 
@@ -218,14 +226,20 @@ impl Machine {
         Ok(())
     }
 
-    /// The callee of a recorded state. Keys and items keep what they read
-    /// anyway.
+    /// The callee of a recorded state. Items keep what they read anyway, and
+    /// so do keys, but for those that can only be declared names.
     fn part(
         &self,
         byte: u8,
         callee: StateId,
     ) -> Result<StateId, AutomatonError> {
-        if self.may_watch(callee) {
+        let is_closed_key = !callee.is_shared()
+            && matches!(
+                *self.table.key(callee),
+                StateKey::Name { viable, .. }
+                    if !self.parts.viables.get(viable).has_others()
+            );
+        if self.may_watch(callee) && !is_closed_key {
             return Ok(callee);
         }
         let kind = Kind::of_first_byte(byte);
@@ -313,18 +327,19 @@ impl Machine {
         callee: &Frame,
         outcome: Outcome,
         to: StateId,
-    ) -> Option<Frame> {
-        let mut frame = if !state.inner.is_shared()
+    ) -> Result<Option<Frame>, AutomatonError> {
+        let frame = if !state.inner.is_shared()
             && let StateKey::WaitItem { .. } = self.table.key(state.inner)
             && outcome.is_guarded()
         {
             self.leave_item(caller, callee, to)?
         } else {
-            guard::leave(caller, callee, outcome, to)?
+            guard::leave(caller, callee, outcome, to)
         };
+        let Some(mut frame) = frame else { return Ok(None) };
         let memory = Arc::make_mut(frame.memory.get_or_insert_default());
         push_rest(&mut memory.text, callee);
-        Some(frame)
+        Ok(Some(frame))
     }
 
     /// Ends an item: the array remembers it, if it is new. `None` if `to` is
@@ -334,18 +349,51 @@ impl Machine {
         caller: &Frame,
         callee: &Frame,
         to: StateId,
-    ) -> Option<Frame> {
-        let form = item_form(caller, callee)?;
+    ) -> Result<Option<Frame>, AutomatonError> {
+        let Some(form) = item_form(caller, callee) else { return Ok(None) };
         let mut frame = Frame { state: to, ..caller.clone() };
         let memory = Arc::make_mut(frame.memory.get_or_insert_default());
         let repeated = memory.used.iter().any(|used| **used == *form);
         if self.is_repeated(to) != repeated {
-            return None;
+            return Ok(None);
         }
         if !repeated {
             Arc::make_mut(&mut memory.used).push(form.into());
+            let Some(state) = self.after_items(to, &memory.used)? else {
+                return Ok(None);
+            };
+            frame.state = state;
         }
-        Some(frame)
+        Ok(Some(frame))
+    }
+
+    /// The state of an array that has had these items, for the one after any
+    /// items; none if the array cannot end then.
+    fn after_items(
+        &self,
+        state: StateId,
+        used: &[Arc<[u8]>],
+    ) -> Result<Option<StateId>, AutomatonError> {
+        let key = match *self.table.key(state) {
+            StateKey::Recorded(recorded) => {
+                let inner = self.after_items(recorded.inner, used)?;
+                let twin = |inner| self.recorded(recorded.with_inner(inner));
+                return inner.map(twin).transpose();
+            }
+            StateKey::Gap { core, left } => {
+                let core = self.after_items(core, used)?;
+                core.map(|core| StateKey::Gap { core, left })
+            }
+            StateKey::Space(core) => {
+                self.after_items(core, used)?.map(StateKey::Space)
+            }
+            StateKey::Array { array, place } => {
+                let noted = self.noted(array, used)?;
+                noted.map(|array| StateKey::Array { array, place })
+            }
+            _ => return Ok(Some(state)),
+        };
+        key.map(|key| self.table.intern(key)).transpose()
     }
 
     /// Whether a state of an array comes after a repetition.

@@ -60,7 +60,9 @@ impl Machine {
             StateKey::Pattern { site, .. } => {
                 self.object_site(site)?.leasts.is_empty()
             }
-            StateKey::Name { .. }
+            // Nothing is read in it.
+            StateKey::Ending(_)
+            | StateKey::Name { .. }
             | StateKey::Listed { .. }
             | StateKey::Window { .. }
             | StateKey::RootEnd => true,

@@ -4,20 +4,24 @@
 //! the frame below. A member or an item derives them all; what they leave to
 //! say about the child becomes the child's question.
 
+use std::sync::Arc;
+
 use maskwright_grammar_core::automaton::AutomatonError;
 use smallvec::SmallVec;
 
 use super::{
     Machine,
     algebra::{Algebra, Typed, Value},
+    canonical,
     distinct::Ends,
     keys::{KeyClass, Viable, bit, set_bit},
-    objects::{Object, ObjectSite, Seen},
+    needs::Container,
+    objects::{Member, Object, ObjectSite, Seen},
     values::QuestionId,
 };
 use crate::{
-    formula::{Form, FormulaId, Formulas, Key},
-    parse::{JsonType, NameId, PatternId},
+    formula::{Form, FormulaId, Formulas, Key, MAX_LISTED},
+    parse::{ConstantId, NameId, PatternId},
 };
 
 /// How many goals one value can be asked about.
@@ -94,6 +98,8 @@ pub(crate) struct GeneralItem {
     pub(crate) question: Option<QuestionId>,
     /// Which items the array can go on with, if they have to be compared.
     pub(crate) ends: Option<Ends>,
+    /// Whether it can be decided better if the formulas know the items.
+    pub(crate) depends: bool,
     /// The verdicts with which the array may end before it.
     pub(crate) close: Option<u32>,
     /// What is left of the array after it.
@@ -110,6 +116,7 @@ impl Machine {
         let close = self.verdicts_at_end(&object.rest)?;
         let mut viable = Viable::default();
         let mut passed = object.rest[0];
+        let mut used = site.used(object);
         let schema_order = matches!(object.seen, Seen::Rank(_));
         for &position in &site.by_rank {
             let member = &site.members[position as usize];
@@ -118,10 +125,11 @@ impl Machine {
                 continue;
             }
             let key = site.key(KeyClass::Name(position));
-            if self.algebra.child_need(passed, &key)?.is_some() {
+            if self.algebra.child_need(passed, &key, &used)?.is_some() {
                 set_bit(&mut viable.names, position);
             }
             if schema_order {
+                used.push(member.name);
                 passed = self.algebra.without(passed, &[member.name]);
                 if passed.is_false() {
                     return Ok((viable, close));
@@ -131,7 +139,7 @@ impl Machine {
         for class in 0..site.n_classes() {
             let key = site.key(KeyClass::Other(class));
             if site.class_exists(class)
-                && self.algebra.child_need(passed, &key)?.is_some()
+                && self.algebra.child_need(passed, &key, &used)?.is_some()
             {
                 set_bit(&mut viable.others, class);
             }
@@ -176,20 +184,26 @@ impl Machine {
                 self.algebra.derive_member(formula, &key)
             })
             .collect();
-        let need = self.algebra.need_of(pending[0], JsonType::Object)?;
+        let mut used = site.used(object);
+        used.extend(passed.into_iter().chain(key.name()));
+        let need =
+            self.algebra.need_of(pending[0], Container::Object(&used))?;
         self.ask(self.algebra.split(pending, need)?)
     }
 
     /// What the next item is asked, whether the array may end before it, and
     /// what is left of the array after it. Where items are compared,
-    /// `compares` says whether there is one to equal.
+    /// `compares` says whether there is one to equal; of those, the formulas
+    /// know the values if they are `noted`.
     pub(crate) fn general_item(
         &self,
         rest: &[Typed],
         compares: Option<bool>,
+        noted: bool,
     ) -> Result<GeneralItem, AutomatonError> {
         let close = self.verdicts_at_end(rest)?;
-        let array = JsonType::Array;
+        let known = noted || compares == Some(false);
+        let array = Container::Array { known };
         let pending: Residuals = rest
             .iter()
             .map(|&formula| self.algebra.derive_item(formula))
@@ -197,9 +211,11 @@ impl Machine {
         let compares =
             compares.filter(|_| self.algebra.any_compares(&pending));
         let need = self.algebra.need_of(pending[0], array)?;
+        let mut depends = false;
         let (need, ends) = match compares {
             None => (need, None),
             Some(false) => (need, Some(Ends::First)),
+            Some(true) if noted => (need, Some(Ends::Any)),
             Some(true) => {
                 let mut again = pending.clone();
                 self.algebra.repeat(&mut again);
@@ -209,15 +225,26 @@ impl Machine {
                     (need, Some(Ends::New))
                 } else if new {
                     let either = self.algebra.lock().or([need, other]);
+                    depends = need != other;
                     (either, Some(Ends::Any))
                 } else {
+                    depends = true;
                     (other, Some(Ends::Repeated))
                 }
             }
         };
+        let need = match ends {
+            Some(_) => {
+                let left =
+                    self.algebra.values_left(need, pending[0], known)?;
+                depends |= left.is_some();
+                left.unwrap_or(need)
+            }
+            None => need,
+        };
         let derived = self.algebra.split(pending, need)?;
         let (question, rest) = self.ask(derived)?;
-        Ok(GeneralItem { question, ends, close, rest })
+        Ok(GeneralItem { question, ends, depends, close, rest })
     }
 
     fn ask(
@@ -261,6 +288,16 @@ impl ObjectSite {
         self.table.len()
     }
 
+    /// The declared names that can not come any more.
+    fn used(&self, object: &Object) -> Vec<NameId> {
+        let gone = |&(position, member): &(u32, &Member)| {
+            object.others && matches!(object.seen, Seen::Rank(_))
+                || object.seen.has(member, position)
+        };
+        let members = (0..).zip(&self.members).filter(gone);
+        members.map(|(_, member)| member.name).collect()
+    }
+
     /// The names that can no longer come once a key of `class` has come.
     fn passed(&self, object: &Object, class: KeyClass) -> Vec<NameId> {
         let Seen::Rank(next) = object.seen else {
@@ -294,33 +331,40 @@ impl Algebra {
         &self,
         need: Typed,
         key: &ClassKey<'_>,
+        used: &[NameId],
     ) -> Result<Option<Value>, AutomatonError> {
         let pending = self.derive_member(need, key);
-        let child = self.need_of(pending, JsonType::Object)?;
+        let mut used = used.to_vec();
+        used.extend(key.name());
+        let child = self.need_of(pending, Container::Object(&used))?;
         Ok(if self.satisfiable(child)? { Some(child) } else { None })
     }
 
-    /// What a child must satisfy so that the pending need of its container
-    /// can be met.
-    fn need_of(
-        &self,
-        pending: Typed,
-        container: JsonType,
-    ) -> Result<Value, AutomatonError> {
-        let terms = self.lock().terms(pending);
-        // Too many ways: the child is free, which costs no more than dead
-        // ends (the container still ends only where its need is met).
-        let Some(terms) = terms else {
-            self.assume();
-            return Ok(FormulaId::TRUE);
-        };
-        let mut ways: SmallVec<[Value; 4]> = SmallVec::new();
-        for term in terms {
-            if self.may_end(term.rest, container)? {
-                ways.push(self.lock().and(term.goals));
+    /// Tells formulas of an array which items it has.
+    pub(crate) fn note(&self, rest: &mut [Typed], items: &[ConstantId]) {
+        let mut formulas = self.lock();
+        for formula in rest {
+            for &item in items {
+                *formula = formulas.with_known_item(*formula, item);
             }
         }
-        Ok(self.lock().or(ways))
+    }
+
+    /// The constants of canonical forms; none if they are too many, or if
+    /// one is too large.
+    pub(crate) fn constants(
+        &self,
+        forms: &[Arc<[u8]>],
+    ) -> Option<Vec<ConstantId>> {
+        if forms.len() > MAX_LISTED {
+            return None;
+        }
+        let mut formulas = self.lock();
+        let constant = |form: &Arc<[u8]>| {
+            let value = canonical::parsed(form)?;
+            formulas.pool_mut().value(&value)
+        };
+        forms.iter().map(constant).collect()
     }
 
     /// Splits pending formulas (the need first) into what the child is asked,

@@ -203,7 +203,20 @@ impl Machine {
         } else {
             self.leave(&caller, callee, outcome, next.inner)
         };
-        Ok(left?.map(|frame| Frame { state: to, ..frame }))
+        let Some(mut frame) = left? else { return Ok(None) };
+        // Registers may have led elsewhere.
+        frame.state =
+            self.indented(Indented { inner: frame.state, ..next })?;
+        Ok(Some(frame))
+    }
+
+    /// An indented state with fewer ways to the end of its frame.
+    pub(crate) fn ending_indented(
+        &self,
+        state: Indented,
+    ) -> Result<StateId, AutomatonError> {
+        let inner = self.ending(state.inner)?;
+        self.indented(Indented { inner, ..state })
     }
 }
 

@@ -77,6 +77,13 @@ pub(crate) fn set_bit<const N: usize>(
     words[word] |= 1 << (index % 64);
 }
 
+/// Clears a bit of a bitset.
+pub(crate) fn clear_bit(words: &mut [u64], index: u32) {
+    if let Some(word) = words.get_mut(index as usize / 64) {
+        *word &= !(1 << (index % 64));
+    }
+}
+
 /// The outcome of a key that is the declared name at `position`.
 pub(crate) fn name_outcome(position: u32) -> Outcome {
     Outcome(position + 1)

@@ -12,6 +12,7 @@ mod checked;
 mod classes;
 mod describe;
 mod distinct;
+mod ending;
 mod exact;
 mod general;
 mod guard;
@@ -20,6 +21,7 @@ mod intern;
 mod keys;
 mod lists;
 mod names;
+mod needs;
 mod objects;
 mod policy;
 mod prelude;
@@ -44,6 +46,7 @@ use self::{
     arrays::{Array, ArrayInfo, ArraySite},
     checked::OpenOutcome,
     distinct::{NumberLeft, Recorded},
+    ending::{Ending, NumberEnd},
     indent::Indented,
     intern::Interner,
     keys::{KeyClass, Viable},
@@ -104,6 +107,8 @@ enum StateKey {
     Space(StateId),
     /// Another state, whose frame keeps what it reads.
     Recorded(Recorded),
+    /// A place in a container from where it ends soon.
+    Ending(Ending),
     /// Another state, in a text of many lines.
     Indented(Indented),
 }
@@ -154,6 +159,9 @@ struct Parts {
     strings: Sites<StringSpec>,
     numbers: Sites<crate::number::NumberSpec>,
     numbers_left: Interner<NumberLeft, crate::number::NumberSpec>,
+    /// The same numbers with each answer to their goals.
+    number_answers: Interner<u32, Box<[crate::number::NumberSpec]>>,
+    number_ends: Interner<(u32, NumberState), Box<[NumberEnd]>>,
 }
 
 /// What is derived from the typed formulas of a question (need first).
@@ -177,6 +185,8 @@ impl Parts {
             strings: Interner::new(MAX_PARTS),
             numbers: Interner::new(MAX_PARTS),
             numbers_left: Interner::new(MAX_PARTS),
+            number_answers: Interner::new(MAX_PARTS),
+            number_ends: Interner::new(MAX_PARTS),
         };
         // Number 0 is "no verdict", which is what the prelude returns.
         parts.outcomes.intern(0).expect("an empty table has room");
@@ -292,6 +302,7 @@ impl Machine {
             StateKey::Recorded(state) => {
                 self.build_recorded(state, &mut row)?;
             }
+            StateKey::Ending(ending) => self.build_ending(ending, &mut row)?,
             StateKey::Indented(state) => {
                 self.build_indented(state, &mut row)?;
             }
@@ -603,10 +614,10 @@ impl Automaton for Machine {
         }
         Ok(match *self.table.key(caller.state) {
             StateKey::WaitItem { .. } if outcome.is_guarded() => {
-                self.leave_item(caller, callee, to)
+                self.leave_item(caller, callee, to)?
             }
             StateKey::Recorded(state) => {
-                self.leave_recorded(caller, state, callee, outcome, to)
+                self.leave_recorded(caller, state, callee, outcome, to)?
             }
             _ => guard::leave(caller, callee, outcome, to),
         })
@@ -654,6 +665,14 @@ impl Automaton for Machine {
             StateKey::Recorded(state) => state.is_item() || state.checked,
             StateKey::Indented(state) => self.may_watch(state.inner),
             _ => false,
+        }
+    }
+
+    fn ending(&self, state: StateId) -> Result<StateId, AutomatonError> {
+        if state.is_shared() {
+            self.prelude.ending(state)
+        } else {
+            self.ending_of(state)
         }
     }
 

@@ -97,6 +97,8 @@ enum StateKey {
     Number(NumberState),
     /// Any integer.
     Integer(NumberState),
+    /// The end of a number that has one only.
+    End(Box<[u8]>),
     /// A place in a container.
     Place(Place),
     /// A place where up to `left` bytes of white space may stand.
@@ -298,6 +300,15 @@ impl Prelude {
                     &mut row,
                 )?;
             }
+            StateKey::End(ref left) => match left.split_first() {
+                Some((&first, rest)) => {
+                    let next = StateKey::End(rest.into());
+                    row.byte(first, Step::Stay(self.table.intern(next)?));
+                }
+                None => {
+                    row.finish(NOTHING);
+                }
+            },
             StateKey::Place(place) => self.build_place(place, &mut row)?,
             StateKey::Gap { core, left } => {
                 let more = match left {
@@ -501,6 +512,22 @@ impl Automaton for Prelude {
         matches!(self.table.key(state), StateKey::Key(_))
     }
 
+    fn ending(&self, state: StateId) -> Result<StateId, AutomatonError> {
+        let left = match self.table.key(state) {
+            StateKey::Number(number) => {
+                self.number.shortest_completion(number)
+            }
+            StateKey::Integer(number) => {
+                self.integer.shortest_completion(number)
+            }
+            _ => None,
+        };
+        match left {
+            Some(left) => self.table.intern(StateKey::End(left.into())),
+            None => Ok(state),
+        }
+    }
+
     fn describe(&self, state: StateId) -> String {
         match self.table.key(state) {
             StateKey::Root => "any JSON value".to_owned(),
@@ -514,7 +541,9 @@ impl Automaton for Prelude {
             ),
             StateKey::Key(_) => "inside a key".to_owned(),
             StateKey::Literal { word, .. } => format!("inside `{word}`"),
-            StateKey::Number(_) => "inside a number".to_owned(),
+            StateKey::Number(_) | StateKey::End(_) => {
+                "inside a number".to_owned()
+            }
             StateKey::Integer(_) => "inside an integer".to_owned(),
             StateKey::Place(place) => place.describe().to_owned(),
             StateKey::Gap { core, .. } | StateKey::Space(core) => {

@@ -13,7 +13,7 @@ use super::{
     checked::Leasts,
     classes::{ClassTable, Classes, Explored},
     general::KeyTest,
-    keys::{name_outcome, set_bit},
+    keys::{clear_bit, name_outcome, set_bit},
     names::Names,
     objects::{Flat, Member, ObjectSite, SiteKind},
     strings::StringSpec,
@@ -23,14 +23,14 @@ use crate::{
     format::Bound,
     formula::{self, Formulas, KeySet, KeySetId},
     number::{NumberFormula, NumberSpec},
-    parse::{JsonType, NameId},
+    parse::{Constant, ConstantId, JsonType, NameId},
 };
 
 /// How many conditions may tell keys without a declared name apart whose
 /// classes were not explored: then every set of them may be one.
 const MAX_TESTS: usize = 10;
 /// Up to how many values of items are counted.
-const MAX_COUNTED: u64 = 4_096;
+pub(crate) const MAX_COUNTED: u64 = 4_096;
 /// Up to how many keys a finite set of undeclared keys becomes declared.
 const MAX_WORDS: usize = 64;
 
@@ -248,10 +248,12 @@ impl Machine {
         site: &mut ObjectSite,
         names: &mut Vec<(NameId, bool)>,
     ) -> Result<(), AutomatonError> {
-        let SiteKind::Flat(flat) = &site.kind else { return Ok(()) };
         if site.tests.is_empty() {
             return Ok(());
         }
+        let SiteKind::Flat(flat) = &site.kind else {
+            return self.declare_classes(site, names);
+        };
         if !flat.is_open() {
             site.forget_patterns();
             return Ok(());
@@ -275,6 +277,36 @@ impl Machine {
         }
         drop(formulas);
         site.forget_patterns();
+        Ok(())
+    }
+
+    /// Declares the keys of each class that has few.
+    fn declare_classes(
+        &self,
+        site: &mut ObjectSite,
+        names: &mut Vec<(NameId, bool)>,
+    ) -> Result<(), AutomatonError> {
+        // Every class has many, or some keys may be of several.
+        if site.key_classes.is_some() || !site.leasts.is_empty() {
+            return Ok(());
+        }
+        let declared = Regex::literals(self.algebra.texts(names));
+        for class in 0..site.n_classes() {
+            if !site.class_exists(class) {
+                continue;
+            }
+            let keys = site.keys_of_class(class).and(&declared.not());
+            let language = language(&keys)?;
+            if let Some(words) = language.enumerate(MAX_WORDS) {
+                let mut formulas = self.algebra.lock();
+                names.extend(
+                    words
+                        .iter()
+                        .map(|word| (formulas.pool_mut().name(word), false)),
+                );
+                clear_bit(&mut site.classes, class);
+            }
+        }
         Ok(())
     }
 
@@ -323,7 +355,10 @@ impl Machine {
             .array_site(question.need)
             .map_err(|error| late(&error))?;
         let goals = self.open_goals(question, JsonType::Array)?;
-        if table.is_flat() && goals.is_empty() {
+        let flat = table.is_flat()
+            && goals.is_empty()
+            && !(table.unique && self.needs_values(&table)?);
+        if flat {
             let prefix = table
                 .prefix
                 .iter()
@@ -343,6 +378,32 @@ impl Machine {
             std::iter::once(table.formula).chain(goals).collect();
         let compares = self.algebra.any_compares(&formulas);
         Ok(ArraySite::General { formulas, compares })
+    }
+
+    /// Whether what may come in an array of different items depends on the
+    /// values of those before: where one is of few values, and not all are
+    /// asked the same, or some are containers.
+    fn needs_values(
+        &self,
+        table: &formula::ArraySite,
+    ) -> Result<bool, AutomatonError> {
+        for &goal in table.prefix.iter().chain([&table.tail]) {
+            let Some(values) = self.algebra.listed_values(goal)? else {
+                continue;
+            };
+            let formulas = self.algebra.lock();
+            let is_container = |&value: &ConstantId| {
+                let value = formulas.pool().constant_value(value);
+                matches!(value, Constant::Array(_) | Constant::Object(_))
+            };
+            if !values.is_empty()
+                && (!table.prefix.is_empty()
+                    || values.iter().any(is_container))
+            {
+                return Ok(true);
+            }
+        }
+        Ok(false)
     }
 
     /// How many items an array may have: where all must differ and are asked

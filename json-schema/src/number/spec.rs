@@ -342,6 +342,17 @@ impl NumberSpec {
         }
     }
 
+    /// Returns bytes that complete a text which another specification has
+    /// read to an allowed number. Both ask the same questions, whatever the
+    /// answers that they want. `None` where there are none, or none was found.
+    pub fn completion_of(&self, state: &NumberState) -> Option<Vec<u8>> {
+        let Repr::Prefix(prefix) = &state.0 else { return None };
+        if prefix.phase.is_complete() && self.allows(prefix) {
+            return Some(Vec::new());
+        }
+        self.search(prefix, true)
+    }
+
     fn allows(&self, prefix: &Prefix) -> bool {
         let value = prefix.value();
         self.limit.as_ref().is_none_or(|limit| value.abs() < *limit)

@@ -205,7 +205,12 @@ impl<'a> Builder<'a> {
 /// Calls `each` for the nodes that a node applies to the same value.
 pub(crate) fn in_place(keyword: &Keyword, mut each: impl FnMut(NodeId)) {
     match keyword {
-        Keyword::Ref(node) | Keyword::Not(node) => each(*node),
+        Keyword::Ref(node)
+        | Keyword::Not(node)
+        | Keyword::DynamicRef { target: node, anchor: None }
+        | Keyword::RecursiveRef { target: node, dynamic: false } => {
+            each(*node);
+        }
         Keyword::AllOf(nodes)
         | Keyword::AnyOf(nodes)
         | Keyword::OneOf(nodes) => nodes.iter().copied().for_each(each),
@@ -216,7 +221,7 @@ pub(crate) fn in_place(keyword: &Keyword, mut each: impl FnMut(NodeId)) {
         Keyword::DependentSchemas(members) => {
             members.iter().for_each(|(_, node)| each(*node));
         }
-        // What a dynamic reference leads to is only known when expanding.
+        // What other dynamic references lead to is known when expanding.
         _ => {}
     }
 }

@@ -4,11 +4,12 @@
 //! conditions is decided without a search: behind the prefix all items are
 //! alike.
 
-use maskwright_grammar_core::util::FxHashMap;
-
 use super::{Question, Result, Verdict, Viability};
-use crate::formula::{ArraySite, Form, FormulaId, Formulas};
-use crate::parse::JsonType;
+use crate::formula::{ArraySite, Form, FormulaId, Formulas, Term};
+use crate::parse::{ConstantId, JsonType};
+
+/// Up to how many items with a place of their own are compared.
+const MAX_COMPARED: usize = 16;
 
 impl Viability {
     /// Whether an array can be finished.
@@ -17,49 +18,35 @@ impl Viability {
         formulas: &mut Formulas,
         id: FormulaId,
     ) -> Result<Verdict> {
-        if formulas.compares_items(id) && mentions_repeated(formulas, id) {
-            return self.with_repeated(formulas, id, 2);
-        }
         self.array_from(formulas, id, 0)
     }
 
-    /// Whether an array that has items already can be finished.
+    /// Whether an array can be finished that has items of which nothing is
+    /// known. That an item repeats one of them is only known to be possible.
     pub(super) fn find_array_rest(
         &mut self,
         formulas: &mut Formulas,
         id: FormulaId,
     ) -> Result<Verdict> {
-        if mentions_repeated(formulas, id) {
-            return self.with_repeated(formulas, id, 1);
+        let found = self.array_from(formulas, id, 0)?;
+        if found != Verdict::No || !mentions_repeated(formulas, id) {
+            return Ok(found);
         }
-        self.array_from(formulas, id, 0)
+        self.if_repeated(formulas, id)
     }
 
-    /// Without a repetition, or else with one, which takes `n_items` more at
-    /// least: the second is only known to be necessary.
-    fn with_repeated(
+    /// Whether an array can be finished if an item to come may repeat one:
+    /// no, or unknown.
+    fn if_repeated(
         &mut self,
         formulas: &mut Formulas,
         id: FormulaId,
-        n_items: u64,
     ) -> Result<Verdict> {
-        let distinct = formulas.rewrite(
-            id,
-            &mut FxHashMap::default(),
-            &|form| match form {
-                Form::Repeated => Some(FormulaId::FALSE),
-                _ => None,
-            },
-        );
-        let found = self.array_from(formulas, distinct, 0)?;
-        if found == Verdict::Yes {
-            return Ok(found);
-        }
         let repeated = formulas.with_repetition(id);
-        let more = formulas.at_least_items(n_items);
-        let repeated = formulas.and([repeated, more]);
+        let one = formulas.at_least_items(1);
+        let repeated = formulas.and([repeated, one]);
         Ok(match self.array_from(formulas, repeated, 0)? {
-            Verdict::No => found,
+            Verdict::No => Verdict::No,
             _ => Verdict::Unknown,
         })
     }
@@ -85,13 +72,22 @@ impl Viability {
             return Ok(known);
         }
         let question = Question::Container(id);
-        let (verdict, final_) = self.guarded(question, |this| {
-            let site = formulas.make_array_site(id);
-            if site.is_flat() && (n_items == 0 || !site.unique) {
-                return this.flat_array(formulas, &site);
-            }
-            this.search_array(formulas, id, n_items)
-        })?;
+        let (verdict, final_) =
+            self.guarded(formulas, question, |this, formulas| {
+                let site = formulas.make_array_site(id);
+                if matches!(formulas.form(site.rest), Form::Repeated)
+                    && site.prefix.len() <= MAX_COMPARED
+                {
+                    return this.flat_repeated(formulas, &site);
+                }
+                if site.is_flat() && (n_items == 0 || !site.unique) {
+                    let found = this.flat_array(formulas, &site)?;
+                    if found != Verdict::Unknown || !site.unique {
+                        return Ok(found);
+                    }
+                }
+                this.search_array(formulas, id, n_items)
+            })?;
         if final_ && forgetful {
             self.typed.insert(key, verdict);
         }
@@ -121,7 +117,7 @@ impl Viability {
         let goals = site.prefix.iter().take(clamp(site.min)).copied();
         let tail = (site.min > n_prefix).then_some(site.tail);
         for goal in goals.chain(tail) {
-            let count = self.count(formulas, goal, site.min)?;
+            let count = self.find_count(formulas, goal, site.min)?;
             enough &= count.at_least >= site.min;
             let same = n_prefix == 0;
             if same && count.exact && count.at_least < site.min {
@@ -129,6 +125,82 @@ impl Viability {
             }
         }
         Ok(if enough { verdict } else { Verdict::Unknown })
+    }
+
+    /// Decides a table of which two items must be equal: some two of them
+    /// have a value in common.
+    fn flat_repeated(
+        &mut self,
+        formulas: &mut Formulas,
+        site: &ArraySite,
+    ) -> Result<Verdict> {
+        // Behind the prefix all are alike, so that two of those will do.
+        let n_alike = site.prefix.len() as u64 + 2;
+        let n_items = site.max.map_or(n_alike, |max| max.min(n_alike));
+        let mut verdict = Verdict::No;
+        for second in 1..n_items {
+            for first in 0..second {
+                let goals = [first, second].map(|index| site.goal(index));
+                let both = formulas.and(goals);
+                let mut found = self.find_value(formulas, both)?;
+                for index in 0..site.min.max(second + 1).min(n_alike) {
+                    let goal = site.goal(index);
+                    found = found.and(self.find_value(formulas, goal)?);
+                }
+                verdict = verdict.or(found);
+                if verdict == Verdict::Yes {
+                    return Ok(verdict);
+                }
+            }
+        }
+        Ok(verdict)
+    }
+
+    /// What an item must satisfy, beside all else, so that the array after it
+    /// can be finished: what an item to come asks that may have to equal it.
+    /// None where that is not known.
+    ///
+    /// # Errors
+    ///
+    /// Fails where a formula cannot be expanded.
+    pub(crate) fn repeat_goal(
+        &mut self,
+        formulas: &mut Formulas,
+        rest: FormulaId,
+    ) -> Result<Option<FormulaId>> {
+        self.begin(formulas);
+        let mut ways = Vec::new();
+        for option in options(formulas, rest) {
+            match self.find_array(formulas, option)? {
+                Verdict::Yes => return Ok(Some(FormulaId::TRUE)),
+                Verdict::Unknown => return Ok(None),
+                Verdict::No => {}
+            }
+            if !mentions_repeated(formulas, option) {
+                continue;
+            }
+            let site = formulas.make_array_site(option);
+            if !matches!(formulas.form(site.rest), Form::Repeated)
+                || site.prefix.len() > MAX_COMPARED
+            {
+                return Ok(None);
+            }
+            let n_alike = site.prefix.len() as u64 + 1;
+            let n_items = site.max.map_or(n_alike, |max| max.min(n_alike));
+            for again in 0..n_items {
+                let mut found = Verdict::Yes;
+                for index in 0..site.min.max(again + 1).min(n_alike) {
+                    let goal = site.goal(index);
+                    found = found.and(self.find_value(formulas, goal)?);
+                }
+                match found {
+                    Verdict::Yes => ways.push(site.goal(again)),
+                    Verdict::Unknown => return Ok(None),
+                    Verdict::No => {}
+                }
+            }
+        }
+        Ok(Some(formulas.or(ways)))
     }
 
     fn search_array(
@@ -182,7 +254,16 @@ impl Viability {
         id: FormulaId,
         n_items: u64,
     ) -> Result<Verdict> {
+        if self.aborted {
+            return Ok(Verdict::Unknown);
+        }
         let unique = formulas.compares_items(id);
+        if unique
+            && mentions_repeated(formulas, id)
+            && self.twice(formulas, id)? == Verdict::Yes
+        {
+            return Ok(Verdict::Yes);
+        }
         let pending = formulas.derive_item(id);
         let pending = formulas.factor(pending);
         let (terms, complete) = formulas.some_terms(pending);
@@ -190,18 +271,31 @@ impl Viability {
             if complete { Verdict::No } else { Verdict::Unknown };
         for term in terms {
             let goal = formulas.and(term.goals);
+            if unique && let Some(listed) = self.find_listed(formulas, goal)? {
+                let found =
+                    self.any_of_listed(formulas, term.rest, listed, n_items)?;
+                verdict = verdict.or(found);
+                if verdict == Verdict::Yes {
+                    break;
+                }
+                continue;
+            }
             let mut item = self.find_value(formulas, goal)?;
             if item == Verdict::No {
                 continue;
             }
             if unique && n_items > 0 {
                 let needed = n_items + 1;
-                let count = self.count(formulas, goal, needed)?;
+                let count = self.find_count(formulas, goal, needed)?;
                 if count.at_least < needed {
                     item = Verdict::Unknown;
                 }
             }
-            let rest = self.array_from(formulas, term.rest, n_items + 1)?;
+            let mut rest =
+                self.array_from(formulas, term.rest, n_items + 1)?;
+            if rest != Verdict::Yes && mentions_repeated(formulas, term.rest) {
+                rest = rest.or(self.if_repeated(formulas, term.rest)?);
+            }
             verdict = verdict.or(item.and(rest));
             if verdict == Verdict::Yes {
                 break;
@@ -209,6 +303,76 @@ impl Viability {
         }
         Ok(verdict)
     }
+
+    /// Whether an array can be finished with the next two items equal.
+    fn twice(
+        &mut self,
+        formulas: &mut Formulas,
+        id: FormulaId,
+    ) -> Result<Verdict> {
+        let repeated = formulas.with_repetition(id);
+        for first in self.ways(formulas, repeated) {
+            for second in self.ways(formulas, first.rest) {
+                let goals = first.goals.iter().chain(&second.goals);
+                let both = formulas.and(goals.copied());
+                let found = self.find_value(formulas, both)?;
+                if found == Verdict::Yes
+                    && self.array_from(formulas, second.rest, 0)?
+                        == Verdict::Yes
+                {
+                    return Ok(Verdict::Yes);
+                }
+            }
+        }
+        Ok(Verdict::Unknown)
+    }
+
+    /// Ways to go on with an item; none of a search that has to end.
+    fn ways(&self, formulas: &mut Formulas, id: FormulaId) -> Vec<Term> {
+        if self.aborted {
+            return Vec::new();
+        }
+        let pending = formulas.derive_item(id);
+        let pending = formulas.factor(pending);
+        formulas.some_terms(pending).0
+    }
+
+    /// Whether an array can be finished after an item that is one of these.
+    fn any_of_listed(
+        &mut self,
+        formulas: &mut Formulas,
+        rest: FormulaId,
+        listed: Vec<ConstantId>,
+        n_items: u64,
+    ) -> Result<Verdict> {
+        let mut verdict = Verdict::No;
+        for constant in listed {
+            let rest = formulas.with_known_item(rest, constant);
+            let found = self.array_from(formulas, rest, n_items)?;
+            verdict = verdict.or(found);
+            if verdict == Verdict::Yes {
+                break;
+            }
+        }
+        Ok(verdict)
+    }
+}
+
+/// The ways of the first choice in a conjunction that speaks of repetitions,
+/// each with all else.
+fn options(formulas: &mut Formulas, id: FormulaId) -> Vec<FormulaId> {
+    let parts = formulas.conjuncts(id);
+    let choice = parts.iter().copied().find(|&part| {
+        matches!(formulas.form(part), Form::Or(_))
+            && mentions_repeated(formulas, part)
+    });
+    let Some(choice) = choice else { return vec![id] };
+    let ways = formulas.form(choice).parts().to_vec();
+    let all = |way| {
+        let rest = parts.iter().copied().filter(|&part| part != choice);
+        formulas.and(rest.chain([way]))
+    };
+    ways.into_iter().map(all).collect()
 }
 
 fn clamp(count: u64) -> usize {

@@ -2,14 +2,17 @@
 
 use maskwright_grammar_core::regular::{Language, Limits, WordCount};
 
-use super::{Result, Viability};
+use super::{Result, Verdict, Viability};
 use crate::format::Bound;
 use crate::formula::{
     ArraySite, Form, FormulaId, Formulas, KeySet, KeySetId, ObjectSite,
     SiteName,
 };
 use crate::number::{Cells, Values};
-use crate::parse::JsonType;
+use crate::parse::{JsonType, NameId};
+
+/// In how many members many values are looked for.
+const MAX_NAMES: usize = 16;
 
 /// How deep in containers values are counted.
 const MAX_DEPTH: u32 = 3;
@@ -35,6 +38,22 @@ impl Viability {
         value: FormulaId,
         cap: u64,
     ) -> Result<Cardinality> {
+        self.begin(formulas);
+        self.find_count(formulas, value, cap)
+    }
+
+    /// [`Viability::count`] inside a search.
+    pub(super) fn find_count(
+        &mut self,
+        formulas: &mut Formulas,
+        value: FormulaId,
+        cap: u64,
+    ) -> Result<Cardinality> {
+        if let Some(listed) = self.find_listed(formulas, value)? {
+            let count = listed.len() as u64;
+            let (at_least, exact) = (count.min(cap), count < cap);
+            return Ok(Cardinality { at_least, exact });
+        }
         self.count_value(formulas, value, cap, MAX_DEPTH)
     }
 
@@ -95,8 +114,8 @@ impl Viability {
         }
     }
 
-    /// Counts containers where they are plain conjunctions; otherwise only
-    /// the empty one.
+    /// Counts containers where they are plain conjunctions. Of others it is
+    /// looked for a member or an item with many values.
     fn count_container(
         &mut self,
         formulas: &mut Formulas,
@@ -115,22 +134,81 @@ impl Viability {
         }
         let counted = if json_type == JsonType::Array {
             let site = formulas.make_array_site(typed);
-            if !site.is_flat() || site.unique {
-                return Ok(plain);
+            if site.is_flat() && !site.unique {
+                self.count_arrays(formulas, &site, cap, depth - 1)?
+            } else {
+                plain
             }
-            self.count_arrays(formulas, &site, cap, depth - 1)?
         } else {
             let site = formulas.make_object_site(typed, &[]);
-            if !site.is_flat() {
-                return Ok(plain);
+            if site.is_flat() {
+                self.count_objects(formulas, &site, cap, depth - 1)?
+            } else {
+                plain
             }
-            self.count_objects(formulas, &site, cap, depth - 1)?
         };
-        Ok(if counted.exact || counted.at_least > empty {
+        let limits = (cap, depth - 1);
+        let is_known = counted.exact || counted.at_least >= cap;
+        Ok(if is_known {
+            counted
+        } else if self.has_many(formulas, typed, json_type, limits)? {
+            Cardinality { at_least: cap, exact: false }
+        } else if counted.at_least > empty {
             counted
         } else {
             plain
         })
+    }
+
+    /// Whether some first member or item of a container has many values.
+    fn has_many(
+        &mut self,
+        formulas: &mut Formulas,
+        typed: FormulaId,
+        json_type: JsonType,
+        limits: (u64, u32),
+    ) -> Result<bool> {
+        if json_type == JsonType::Array {
+            let pending = formulas.derive_item(typed);
+            return self.has_many_after(formulas, pending, None, limits);
+        }
+        let mut names = self.candidates(formulas, typed, &[]).names;
+        // Keys without a name of their own come last, and may be anything.
+        names.reverse();
+        names.truncate(MAX_NAMES);
+        for name in names {
+            let pending = formulas.derive_name(typed, name);
+            if self.has_many_after(formulas, pending, Some(name), limits)? {
+                return Ok(true);
+            }
+        }
+        Ok(false)
+    }
+
+    fn has_many_after(
+        &mut self,
+        formulas: &mut Formulas,
+        pending: FormulaId,
+        name: Option<NameId>,
+        (cap, depth): (u64, u32),
+    ) -> Result<bool> {
+        let pending = formulas.factor(pending);
+        for term in formulas.some_terms(pending).0 {
+            let goal = formulas.and(term.goals);
+            if self.count_value(formulas, goal, cap, depth)?.at_least < cap {
+                continue;
+            }
+            let rest = match name {
+                Some(name) => {
+                    self.find_object(formulas, term.rest, &[name])?
+                }
+                None => self.find_array(formulas, term.rest)?,
+            };
+            if rest == Verdict::Yes {
+                return Ok(true);
+            }
+        }
+        Ok(false)
     }
 
     fn count_arrays(

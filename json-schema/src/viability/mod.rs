@@ -25,6 +25,7 @@ mod arrays;
 mod cardinality;
 mod explain;
 mod keys;
+mod listed;
 mod objects;
 mod scalars;
 
@@ -61,6 +62,9 @@ impl Default for Budgets {
         Budgets { compile: COMPILE_BUDGET, state: STATE_BUDGET }
     }
 }
+
+/// How many formulas and parts of formulas one step may add, on average.
+const GROWTH: usize = 256;
 
 /// The longest path of open questions.
 pub const MAX_PATH: usize = 256;
@@ -120,6 +124,8 @@ pub struct Viability {
     values: FxHashMap<FormulaId, Verdict>,
     /// Decided typed formulas of fresh scalars and containers.
     typed: FxHashMap<(FormulaId, JsonType), Verdict>,
+    /// Decided typed formulas of objects that cannot have some names.
+    objects: FxHashMap<(FormulaId, Vec<NameId>), Verdict>,
     /// The open questions, with their position on the path.
     open: FxHashMap<Question, usize>,
     /// The lowest open question that the current answer depends on.
@@ -145,6 +151,7 @@ impl Viability {
         Viability {
             values: FxHashMap::default(),
             typed: FxHashMap::default(),
+            objects: FxHashMap::default(),
             open: FxHashMap::default(),
             lowest: NONE,
             steps: 0,
@@ -187,7 +194,7 @@ impl Viability {
         if let Some(&known) = self.values.get(&value) {
             return Ok(known);
         }
-        self.begin();
+        self.begin(formulas);
         let verdict = self.find_value(formulas, value);
         self.end(verdict)
     }
@@ -208,13 +215,14 @@ impl Viability {
         if let Some(&known) = self.typed.get(&(typed, json_type)) {
             return Ok(known);
         }
-        self.begin();
+        self.begin(formulas);
         let verdict = self.find_typed(formulas, typed, json_type);
         self.end(verdict)
     }
 
     /// Whether an array that has items already can be finished so that a
-    /// formula holds.
+    /// formula holds, which may ask whether items are equal and does not know
+    /// those.
     ///
     /// # Errors
     ///
@@ -227,7 +235,7 @@ impl Viability {
         if !formulas.compares_items(typed) {
             return self.typed(formulas, typed, JsonType::Array);
         }
-        self.begin();
+        self.begin(formulas);
         let verdict = self.find_array_rest(formulas, typed);
         self.end(verdict)
     }
@@ -244,12 +252,25 @@ impl Viability {
         typed: FormulaId,
         used: &[NameId],
     ) -> Result<Verdict> {
-        if used.is_empty() {
-            return self.typed(formulas, typed, JsonType::Object);
+        let found = self.typed(formulas, typed, JsonType::Object)?;
+        if found == Verdict::No
+            || used.is_empty()
+            || !formulas.needs_any_member(typed)
+        {
+            return Ok(found);
         }
-        self.begin();
-        let verdict = self.find_object(formulas, typed, used);
-        self.end(verdict)
+        let mut used = used.to_vec();
+        used.sort_unstable();
+        if let Some(&known) = self.objects.get(&(typed, used.clone())) {
+            return Ok(known);
+        }
+        self.begin(formulas);
+        let verdict = self.find_object(formulas, typed, &used);
+        let verdict = self.end(verdict)?;
+        if !self.aborted {
+            self.objects.insert((typed, used), verdict);
+        }
+        Ok(verdict)
     }
 
     /// Refuses a schema that no value satisfies, and says why.
@@ -268,7 +289,9 @@ impl Viability {
         Err(SchemaError::new(kind, location))
     }
 
-    fn begin(&mut self) {
+    fn begin(&mut self, formulas: &mut Formulas) {
+        let steps = usize::try_from(self.budget).unwrap_or(usize::MAX);
+        formulas.allow_growth(steps.saturating_mul(GROWTH));
         self.open.clear();
         self.lowest = NONE;
         self.steps = 0;
@@ -284,9 +307,12 @@ impl Viability {
     }
 
     /// Takes a step; false where the budget is spent.
-    fn step(&mut self) -> bool {
+    fn step(&mut self, formulas: &Formulas) -> bool {
         self.steps += 1;
-        if self.steps > self.budget || self.path > MAX_PATH {
+        if self.steps > self.budget
+            || self.path > MAX_PATH
+            || formulas.is_full()
+        {
             self.aborted = true;
         }
         !self.aborted
@@ -296,21 +322,22 @@ impl Viability {
     /// The flag says whether the verdict may be remembered.
     fn guarded(
         &mut self,
+        formulas: &mut Formulas,
         question: Question,
-        decide: impl FnOnce(&mut Viability) -> Result<Verdict>,
+        decide: impl FnOnce(&mut Viability, &mut Formulas) -> Result<Verdict>,
     ) -> Result<(Verdict, bool)> {
         if let Some(&at) = self.open.get(&question) {
             self.lowest = self.lowest.min(at);
             return Ok((Verdict::No, false));
         }
-        if !self.step() {
+        if !self.step(formulas) {
             return Ok((Verdict::Unknown, false));
         }
         let at = self.open.len();
         self.open.insert(question, at);
         let outer = std::mem::replace(&mut self.lowest, NONE);
         self.path += 1;
-        let verdict = decide(self)?;
+        let verdict = decide(self, formulas)?;
         self.path -= 1;
         self.open.remove(&question);
         let depends = self.lowest < at && verdict != Verdict::Yes;
@@ -337,7 +364,9 @@ impl Viability {
         }
         let question = Question::Value(value);
         let (verdict, final_) =
-            self.guarded(question, |this| this.search_value(formulas, value))?;
+            self.guarded(formulas, question, |this, formulas| {
+                this.search_value(formulas, value)
+            })?;
         if final_ {
             self.values.insert(value, verdict);
         }

@@ -34,6 +34,7 @@ impl Viability {
         if formulas.holds_at_end(id, false) {
             return Ok(Verdict::Yes);
         }
+        let used = if formulas.needs_any_member(id) { used } else { &[] };
         let key = (id, crate::parse::JsonType::Object);
         if used.is_empty()
             && let Some(&known) = self.typed.get(&key)
@@ -42,9 +43,11 @@ impl Viability {
         }
         let question = Question::Container(id);
         let (verdict, final_) =
-            self.guarded(question, |this| match flat(formulas, id) {
-                Some(flat) => this.flat(formulas, id, &flat, used),
-                None => this.search_object(formulas, id, used),
+            self.guarded(formulas, question, |this, formulas| {
+                match flat(formulas, id) {
+                    Some(flat) => this.flat(formulas, id, &flat, used),
+                    None => this.search_object(formulas, id, used),
+                }
             })?;
         if final_ && used.is_empty() {
             self.typed.insert(key, verdict);
@@ -136,7 +139,7 @@ impl Viability {
         let mut found = 0;
         let mut complete = true;
         while found < needed {
-            if !self.step() {
+            if !self.step(formulas) {
                 return Ok(Verdict::Unknown);
             }
             let candidates = self.candidates(formulas, id, taken);
@@ -268,6 +271,9 @@ impl Viability {
         name: NameId,
         used: &[NameId],
     ) -> Result<Verdict> {
+        if self.aborted {
+            return Ok(Verdict::Unknown);
+        }
         let pending = formulas.derive_name(id, name);
         let pending = formulas.factor(pending);
         let (terms, complete) = formulas.some_terms(pending);

@@ -10,6 +10,7 @@ use maskwright_tests::{
     corpus::{Case, cases},
     vocabularies::Random,
 };
+use serde_json::json;
 
 /// How many configurations brute force looks at before it gives up.
 const MAX_BRUTE: usize = 1500;
@@ -147,25 +148,49 @@ fn completions_are_accepted_and_as_short_as_brute_force() {
     assert!(tally.compared > cases.len(), "brute force gave up too often");
 }
 
+/// Completes along walks through a schema in any order and any spelling.
+fn complete_schema(name: &str, schema: &serde_json::Value) {
+    let grammar = Grammar::from_schema_value(schema, &SchemaOptions::widest())
+        .expect("a schema");
+    let mut tally = Tally::default();
+    let random = &mut Random::new(7);
+    let automaton = &**grammar.automaton();
+    complete_along(name, automaton, 4, random, &mut tally);
+    assert!(tally.completions > 1);
+}
+
 /// In any order the required members of an object come in too many orders to
 /// look at all of them.
 #[test]
 fn an_object_in_any_order_is_completed() {
     let names: Vec<String> = (0..24).map(|i| format!("name{i}")).collect();
-    let members = names.iter().map(|name| {
-        (name.clone(), serde_json::json!({"type": ["string", "integer"]}))
+    let members = |value: serde_json::Value| -> serde_json::Value {
+        names.iter().map(|name| (name.clone(), value.clone())).collect()
+    };
+    let either = json!({"type": ["string", "integer"]});
+    let all = json!({
+        "type": "object", "properties": members(either), "required": names,
     });
-    let schema = serde_json::json!({
-        "type": "object",
-        "properties": members.collect::<serde_json::Map<_, _>>(),
-        "required": names,
-    });
-    let grammar =
-        Grammar::from_schema_value(&schema, &SchemaOptions::widest())
-            .expect("a schema");
-    let automaton = &**grammar.automaton();
-    let mut tally = Tally::default();
-    let random = &mut Random::new(7);
-    complete_along("many members", automaton, 4, random, &mut tally);
-    assert!(tally.completions > 1);
+    complete_schema("many members", &all);
+    let integers = json!({"type": "integer", "not": {"const": 0}});
+    complete_schema(
+        "one of two lists of integers",
+        &json!({
+            "type": "object",
+            "properties": members(integers),
+            "oneOf": [
+                {"required": names[..16]},
+                {"required": names[8..]},
+            ],
+        }),
+    );
+    complete_schema(
+        "many members beneath others",
+        &json!({
+            "type": "object",
+            "properties": {"a": {"type": "array", "items": all, "minItems": 3}},
+            "patternProperties": {"^a": {"minItems": 2}},
+            "required": ["a"],
+        }),
+    );
 }

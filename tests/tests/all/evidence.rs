@@ -1,8 +1,6 @@
 //! Samples of the long runs that the examples `walks`, `verdicts` and
 //! `suite_tokens` make.
 
-use std::collections::BTreeSet;
-
 use maskwright_grammar_core::automaton::Completions;
 use maskwright_json_schema::{Budgets, Draft};
 use maskwright_tests::{
@@ -12,7 +10,7 @@ use maskwright_tests::{
     suite::{Score, Suite},
     verdicts::{self, Tally, compare, smaller},
     vocabularies::pieces,
-    walks::{Failure, Plan, Report, mutate_entry, walk_schema},
+    walks::{Plan, Report, mutate_entry, walk_schema},
 };
 
 const PLAN: Plan = Plan {
@@ -46,14 +44,6 @@ fn what_is_drawn_from_the_corpus_is_valid() {
     assert!(report.n_documents > 100, "{report}");
 }
 
-/// Schemas of the sample for which no completion is found as yet: integers
-/// in any spelling have so many states that the search spends itself on them
-/// before it comes to the required members. A ratchet.
-const NOT_COMPLETED: [&str; 2] = [
-    "Glaiveai2K---create_invoice_3c3e89cd",
-    "Glaiveai2K---generate_invoice_eac11f93",
-];
-
 #[test]
 fn what_is_drawn_from_maskbench_is_valid() {
     let Some(entries) = entries(40) else { return };
@@ -62,15 +52,7 @@ fn what_is_drawn_from_maskbench_is_valid() {
         let tokens = pieces(&[&entry.schema.to_string()], 1);
         walk_schema(&entry.name, &entry.schema, &tokens, &PLAN, &mut report);
     }
-    let (not_completed, others): (Vec<Failure>, Vec<Failure>) = report
-        .failures
-        .drain(..)
-        .partition(|failure| failure.what.starts_with("no completion"));
-    report.failures = others;
     check(&report);
-    let names: BTreeSet<&str> =
-        not_completed.iter().map(|failure| &*failure.place.0).collect();
-    assert!(names.into_iter().eq(NOT_COMPLETED), "{not_completed:?}");
     assert!(report.n_documents > 100, "{report}");
 }
 
