@@ -15,31 +15,30 @@ const DOT: &str = ".\\u{3002}\\u{FF0E}\\u{FF61}";
 /// Punycode begins with `xn--` and takes three digits for the first of them.
 const MAX_UNICODE_LABEL: u32 = 57;
 
-/// The greatest length of a label whose Punycode is short enough for certain:
-/// no code point takes more than eight digits.
-const MAX_SURE_LABEL: u32 = 7;
-
-/// The greatest length of a name that is short enough for certain. That of
-/// longer ones is not counted here, which would take too many states.
-const MAX_SURE_NAME: u32 = 48;
+/// The greatest length of a name that is short enough for certain, as the
+/// Punycode of its labels is then: no code point takes more than eight digits.
+/// Longer ones are not counted here, which would take too many states.
+const MAX_SURE_NAME: u32 = 7;
 
 /// Names of labels that need no A-label to be understood.
 pub(super) fn decoded() -> Regex {
-    hostname(&labels(MAX_UNICODE_LABEL, false))
+    hostname(&labels(&format!("{{1,{MAX_UNICODE_LABEL}}}"), false))
 }
 
-/// Names that are valid for certain: of short labels without marks, which are
-/// in normalization form C.
+/// Names that are valid for certain: short ones without marks, which are in
+/// normalization form C.
 pub(super) fn least() -> Regex {
     let marks = pattern("(?s:.*\\p{M}.*)");
     let short = Regex::length(0, Some(MAX_SURE_NAME));
-    let names = hostname(&labels(MAX_SURE_LABEL, false));
+    let names = hostname(&labels("+", false));
     Regex::intersect(&[names, marks.not(), short])
 }
 
-/// Names whose labels may be A-labels.
+/// Names whose labels may be A-labels. Those that are not ASCII may be of any
+/// length here: to count while so much else is told apart takes too many
+/// states.
 pub(super) fn most() -> Regex {
-    hostname(&labels(MAX_UNICODE_LABEL, true))
+    hostname(&labels("+", true))
 }
 
 /// The rules stand beside each other, so that each is an expression about
@@ -65,9 +64,9 @@ fn hostname(labels: &Regex) -> Regex {
     ])
 }
 
-/// Labels of characters that may stand where they stand, at most `most` in
-/// labels that are not ASCII.
-fn labels(most: u32, with_a_labels: bool) -> Regex {
+/// Labels of characters that may stand where they stand, so many (a
+/// quantifier) in labels that are not ASCII.
+fn labels(count: &str, with_a_labels: bool) -> Regex {
     let valid = format!(
         "[[[\\p{{Ll}}\\p{{Lo}}\\p{{Nd}}\\p{{Lm}}\\p{{Mn}}\\p{{Mc}}]--[{}]]\
          \\-\\u{{6FD}}\\u{{6FE}}\\u{{F0B}}\\u{{13A0}}-\\u{{13F5}}\\u{{3007}}\
@@ -87,7 +86,7 @@ fn labels(most: u32, with_a_labels: bool) -> Regex {
     let character = format!("(?:{valid}|{in_context}|{joiner})");
     let label = format!(
         "(?!-|\\p{{M}}|..--)\
-         (?:[0-9A-Za-z-]{{1,63}}|{character}{{1,{most}}})\
+         (?:[0-9A-Za-z-]{{1,63}}|{character}{count})\
          (?<!-)"
     );
     let label = if with_a_labels {

@@ -93,6 +93,7 @@ fn the_suite_is_right_token_by_token() {
         "draft2020-12/unevaluatedProperties",
         "draft7/uniqueItems",
         "draft4/properties",
+        "draft2020-12/optional/format/idn-hostname",
     ] {
         let tokens = pieces(&["\"foo\":1,\"bar\":\"baz\"", "[[1],true]"], 3);
         let Some(suite) = Suite::read(filter, tokens) else { return };
