@@ -246,3 +246,40 @@ fn a_cycle_in_place_is_an_error_of_the_schema() {
         "properties": {"c": {"$dynamicRef": "#n"}}}}}"##;
     compile(tree, &Options::widest()).expect("one level deeper");
 }
+
+/// Branches of a `oneOf` that a member tells apart are simple where it must
+/// exist, and exclude each other where it does not.
+#[test]
+fn branches_with_a_discriminating_member_are_exact() {
+    let branch = |n: u32| {
+        let options = serde_json::json!({
+            "type": "object", "required": [format!("o{n}")],
+        });
+        serde_json::json!({"properties": {
+            "kind": {"enum": [format!("k{n}")]}, "options": options,
+        }})
+    };
+    let branches: Vec<_> = (0..12).map(branch).collect();
+    let some = serde_json::json!({"type": "object", "oneOf": branches});
+    let mut required = some.clone();
+    required["required"] = serde_json::json!(["kind"]);
+    let cases = [
+        (r#"{"kind":"k3","options":{"o3":1}}"#, true, true),
+        (r#"{"options":{"o3":1},"kind":"k3"}"#, true, true),
+        (r#"{"options":{"o4":1},"kind":"k3"}"#, false, false),
+        (r#"{"kind":"k12"}"#, false, false),
+        (r#"{"kind":"k0"}"#, true, true),
+        (r#"{"options":{"o5":1}}"#, true, false),
+        (r#"{"options":{"o5":1,"o6":1}}"#, false, false),
+        ("{}", false, false),
+    ];
+    for (schema, is_required) in [(&some, false), (&required, true)] {
+        let compiled =
+            compile_value(schema, &Options::widest()).expect("valid");
+        for (text, valid, valid_if_required) in cases {
+            let valid = if is_required { valid_if_required } else { valid };
+            assert_eq!(accepts(&compiled, text), valid, "{schema} {text}");
+        }
+        assert_eq!(compiled.stats().n_inexact, 0, "{schema}");
+    }
+}

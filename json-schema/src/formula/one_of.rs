@@ -50,7 +50,41 @@ impl Formulas {
         {
             return self.one_of_sparse(&parts, &overlaps);
         }
-        self.one_of(&parts).0
+        let all = self.one_of(&parts).0;
+        if json_type != JsonType::Object || parts.len() > MAX_COMPARED {
+            return all;
+        }
+        let Some(name) = self.discriminating_name(&parts) else { return all };
+        // With that member, no two of them hold.
+        let present = self.has(name);
+        let absent = self.negate(present);
+        let any = self.or(parts);
+        let with = self.and([present, any]);
+        let without = self.and([absent, all]);
+        self.or([with, without])
+    }
+
+    /// A name of a member that tells all branches apart, where it exists.
+    fn discriminating_name(&self, parts: &[FormulaId]) -> Option<NameId> {
+        let branches: Vec<Branch> =
+            parts.iter().map(|&part| self.branch(part)).collect();
+        let (first, others) = branches.split_first()?;
+        let mut names: Vec<NameId> =
+            first.goals.iter().map(|&(name, _)| name).collect();
+        names.dedup();
+        names.retain(|&name| {
+            others.iter().all(|it| goals_of(it, name).next().is_some())
+        });
+        names.into_iter().find(|&name| {
+            branches.iter().enumerate().all(|(index, one)| {
+                branches[..index].iter().all(|other| {
+                    goals_of(one, name).any(|ours| {
+                        goals_of(other, name)
+                            .any(|theirs| self.values_apart(ours, theirs))
+                    })
+                })
+            })
+        })
     }
 
     /// For each branch, the others that it is not told apart from; none if

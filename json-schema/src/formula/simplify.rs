@@ -64,6 +64,12 @@ impl Formulas {
         if set.len() > 1 && self.simplify(conjunction, &mut set) {
             return zero;
         }
+        if set.len() > 1
+            && set.len() <= MAX_ABSORB
+            && let Some(parts) = self.without_contradicted(conjunction, &set)
+        {
+            return self.combine(conjunction, parts);
+        }
         match set.len() {
             0 => unit,
             1 => set[0],
@@ -242,6 +248,45 @@ impl Formulas {
             .collect();
         let (values, sign) = fuse(conjunction, &signed);
         self.number_in(values, sign)
+    }
+
+    /// The children without what another contradicts: `a ∧ ((¬a ∧ b) ∨ c)` is
+    /// `a ∧ c`; and its dual. None where nothing is contradicted.
+    fn without_contradicted(
+        &mut self,
+        conjunction: bool,
+        set: &Parts,
+    ) -> Option<Parts> {
+        let is_contradicted = |part: FormulaId| {
+            let negation = self.known_negation(part);
+            negation.is_some_and(|other| set.binary_search(&other).is_ok())
+        };
+        let is_gone = |way: FormulaId| match (conjunction, self.form(way)) {
+            (true, Form::And(parts)) | (false, Form::Or(parts)) => {
+                parts.iter().any(|&part| is_contradicted(part))
+            }
+            _ => is_contradicted(way),
+        };
+        let mut left: Vec<(usize, Parts)> = Vec::new();
+        for (index, &part) in set.iter().enumerate() {
+            let ((true, Form::Or(ways)) | (false, Form::And(ways))) =
+                (conjunction, self.form(part))
+            else {
+                continue;
+            };
+            if ways.iter().any(|&way| is_gone(way)) {
+                let kept = ways.iter().copied().filter(|&way| !is_gone(way));
+                left.push((index, kept.collect()));
+            }
+        }
+        if left.is_empty() {
+            return None;
+        }
+        let mut parts = set.clone();
+        for (index, kept) in left {
+            parts[index] = self.combine(!conjunction, kept);
+        }
+        Some(parts)
     }
 
     /// Absorption: `a ∧ (a ∨ b) = a`, and its dual.
