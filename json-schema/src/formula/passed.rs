@@ -68,10 +68,7 @@ impl Formulas {
         &mut self,
         id: FormulaId,
     ) -> Result<Option<NameId>, Vec<FormulaId>> {
-        let parts = self.conjuncts(id);
-        let unmet = |part: &&FormulaId| !self.holds_at_end(**part, false);
-        let unmet: Vec<FormulaId> =
-            parts.iter().filter(unmet).copied().collect();
+        let unmet = self.unmet(id);
         for &part in &unmet {
             if let Form::Ex(set, _) = self.form(part)
                 && let KeySet::Names(names) = self.key_set(*set)
@@ -80,23 +77,24 @@ impl Formulas {
                 return Ok(Some(name));
             }
         }
-        let choice = unmet.iter().copied().find_map(|part| {
-            let Form::Or(ways) = self.form(part) else { return None };
-            Some((part, ways.to_vec()))
-        });
-        let Some((choice, mut ways)) = choice else { return Ok(None) };
-        ways.sort_by_key(|&way| self.n_unmet(way));
-        let rest: Vec<FormulaId> =
-            parts.into_iter().filter(|&part| part != choice).collect();
-        let with_rest = |way| self.and(rest.iter().copied().chain([way]));
-        Err(ways.into_iter().map(with_rest).collect())
+        let mut choices = unmet.into_iter();
+        let choice =
+            choices.find(|&part| matches!(self.form(part), Form::Or(_)));
+        let Some(choice) = choice else { return Ok(None) };
+        let ways = self.form(choice).parts().iter();
+        let n_unmet: Vec<usize> =
+            ways.map(|&way| self.unmet(way).len()).collect();
+        let parts = self.conjuncts(id);
+        let cases = self.distributed(&parts, choice);
+        let mut cases: Vec<_> = n_unmet.into_iter().zip(cases).collect();
+        cases.sort_by_key(|&(n_unmet, _)| n_unmet);
+        Err(cases.into_iter().map(|(_, case)| case).collect())
     }
 
-    /// How many conditions of a conjunction are not met at the end.
-    fn n_unmet(&self, id: FormulaId) -> usize {
-        let parts = self.conjuncts(id);
-        let unmet = |part: &&FormulaId| !self.holds_at_end(**part, false);
-        parts.iter().filter(unmet).count()
+    /// The conditions of a conjunction that are not met at the end.
+    pub(crate) fn unmet(&self, id: FormulaId) -> Vec<FormulaId> {
+        let parts = self.conjuncts(id).into_iter();
+        parts.filter(|&part| !self.holds_at_end(part, false)).collect()
     }
 
     /// A pending formula whose child is known to satisfy these goals.
@@ -108,9 +106,6 @@ impl Formulas {
         if goals.is_empty() {
             return id;
         }
-        self.rewrite(id, &mut FxHashMap::default(), &|form| match form {
-            Form::Kid(goal) if goals.contains(goal) => Some(FormulaId::TRUE),
-            _ => None,
-        })
+        self.with_leaves(id, &|goal| goals.contains(&goal).then_some(true))
     }
 }

@@ -85,23 +85,20 @@ impl Formulas {
         id: FormulaId,
     ) -> Vec<(FormulaId, FormulaId)> {
         let always = FormulaId::TRUE;
-        let (open, rest): (Parts, Parts) = self
-            .conjuncts(id)
-            .into_iter()
-            .partition(|&part| self.has_leaves(part));
+        let parts = self.conjuncts(id);
+        let has_leaves = |part: &FormulaId| self.has_leaves(*part);
+        let open: Parts = parts.iter().copied().filter(has_leaves).collect();
         if let [part] = open[..]
-            && let Form::Or(ways) = self.form(part)
+            && let Form::Or(_) = self.form(part)
         {
-            let ways = Arc::clone(ways);
-            let case = |&way| {
-                let all = rest.iter().copied().chain([way]);
-                (always, self.and(all))
-            };
-            return ways.iter().map(case).collect();
+            let cases = self.distributed(&parts, part);
+            return cases.into_iter().map(|case| (always, case)).collect();
         }
         let Some(leaf) = self.deciding_leaf(id) else { return Vec::new() };
-        let without = self.with_leaf(id, leaf, false);
-        vec![(always, without), (leaf, self.with_leaf(id, leaf, true))]
+        let [without, with] = [false, true].map(|holds| {
+            self.with_leaves(id, &|goal| (goal == leaf).then_some(holds))
+        });
+        vec![(always, without), (leaf, with)]
     }
 
     /// A leaf on which much of a pending formula depends, if it has any.
@@ -129,17 +126,14 @@ impl Formulas {
         }
     }
 
-    /// A pending formula where a leaf is true or false.
-    fn with_leaf(
+    /// A pending formula where the truth of some leaves is known.
+    pub(super) fn with_leaves(
         &mut self,
         id: FormulaId,
-        leaf: FormulaId,
-        holds: bool,
+        truth: &dyn Fn(FormulaId) -> Option<bool>,
     ) -> FormulaId {
         self.rewrite(id, &mut FxHashMap::default(), &|form| match form {
-            Form::Kid(goal) if *goal == leaf => {
-                Some(FormulaId::constant(holds))
-            }
+            Form::Kid(goal) => truth(*goal).map(FormulaId::constant),
             _ => None,
         })
     }
@@ -169,10 +163,7 @@ impl Formulas {
         id: FormulaId,
         truth: &dyn Fn(FormulaId) -> bool,
     ) -> FormulaId {
-        self.rewrite(id, &mut FxHashMap::default(), &|form| match form {
-            Form::Kid(goal) => Some(FormulaId::constant(truth(*goal))),
-            _ => None,
-        })
+        self.with_leaves(id, &|goal| Some(truth(goal)))
     }
 
     /// Notes that two items of the array are equal: `Repeated` holds from

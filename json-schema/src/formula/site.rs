@@ -101,6 +101,21 @@ impl Formulas {
         }
     }
 
+    /// The ways of a disjunction among the parts of a conjunction, each with
+    /// all other parts.
+    pub(crate) fn distributed(
+        &mut self,
+        parts: &[FormulaId],
+        choice: FormulaId,
+    ) -> Vec<FormulaId> {
+        let ways = self.form(choice).parts().to_vec();
+        let with_rest = |way| {
+            let rest = parts.iter().copied().filter(|&part| part != choice);
+            self.and(rest.chain([way]))
+        };
+        ways.into_iter().map(with_rest).collect()
+    }
+
     /// The table of a value formula's objects.
     ///
     /// # Errors

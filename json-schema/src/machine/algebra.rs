@@ -21,6 +21,7 @@ use crate::{
     error::SchemaError,
     format::{self, Bound},
     formula::{Form, FormulaId, Formulas},
+    number::NumberFormula,
     parse::{ConstantId, JsonType, NameId},
     viability::{Budgets, Cardinality, Verdict, Viability},
 };
@@ -276,6 +277,16 @@ impl Algebra {
         let texts = only.iter().map(|&name| formulas.pool().name_text(name));
         let fits = |text: &&str| formulas.string_holds(formula, text);
         Some(texts.filter(fits).map(str::to_owned).collect())
+    }
+
+    /// What typed formulas ask of a number.
+    pub(crate) fn number_formulas(
+        &self,
+        formulas: &[Typed],
+    ) -> Vec<NumberFormula> {
+        let known = self.lock();
+        let formulas = formulas.iter();
+        formulas.map(|&formula| known.number_formula(formula)).collect()
     }
 
     /// Whether a number is asked nothing (`false`), or only to be an integer

@@ -12,12 +12,13 @@ use maskwright_grammar_core::automaton::{
 
 use super::{
     Machine, Place, StateKey,
+    algebra::{Algebra, Typed},
     keys::{Viable, set_bit},
     objects::{Object, ObjectSite, SiteKind},
 };
 use crate::{
     number::{NumberFormula, NumberSpec, NumberState},
-    parse::JsonType,
+    parse::{JsonType, NameId},
 };
 
 /// A place in a container from where some of its ways lead on.
@@ -169,11 +170,8 @@ impl Machine {
     ) -> Result<&[NumberSpec], AutomatonError> {
         let answers = self.parts.number_answers.intern(spec)?;
         let answers = self.parts.number_answers.derived(answers, |&spec| {
-            let formulas: Vec<NumberFormula> = {
-                let algebra = self.algebra.lock();
-                let formulas = self.parts.numbers.get(spec).iter();
-                formulas.map(|&typed| algebra.number_formula(typed)).collect()
-            };
+            let formulas = self.parts.numbers.get(spec);
+            let formulas = self.algebra.number_formulas(formulas);
             let Some((need, goals)) = formulas.split_first() else {
                 return Ok(Box::default());
             };
@@ -248,11 +246,7 @@ impl Machine {
                 row.byte(b',', Step::Stay(next));
             }
             Ending::Member { object, viable, .. } => {
-                let site = self.parts.objects.get(object).site;
-                let resume =
-                    self.table.intern(StateKey::WaitKey { object })?;
-                let callee = self.key_start(site, viable)?;
-                row.byte(b'"', Step::Call { resume, callee });
+                self.call_key(object, viable, row)?;
             }
         }
         Ok(())
@@ -269,13 +263,13 @@ impl ObjectSite {
     }
 }
 
-impl super::algebra::Algebra {
+impl Algebra {
     /// A name that an object needs, or that leads on where one of several
     /// things is needed.
     fn next_name(
         &self,
-        need: super::algebra::Typed,
-    ) -> Result<Option<crate::parse::NameId>, AutomatonError> {
+        need: Typed,
+    ) -> Result<Option<NameId>, AutomatonError> {
         let mut need = need;
         loop {
             let found = self.lock().needed_name(need);

@@ -125,7 +125,7 @@ impl Machine {
                 continue;
             }
             let key = site.key(KeyClass::Name(position));
-            if self.algebra.child_need(passed, &key, &used)?.is_some() {
+            if self.algebra.may_have(passed, &key, &mut used)? {
                 set_bit(&mut viable.names, position);
             }
             if schema_order {
@@ -139,7 +139,7 @@ impl Machine {
         for class in 0..site.n_classes() {
             let key = site.key(KeyClass::Other(class));
             if site.class_exists(class)
-                && self.algebra.child_need(passed, &key, &used)?.is_some()
+                && self.algebra.may_have(passed, &key, &mut used)?
             {
                 set_bit(&mut viable.others, class);
             }
@@ -325,19 +325,20 @@ impl Algebra {
         self.lock().derive_item(formula)
     }
 
-    /// What the value of a member must satisfy so that the object can still
-    /// end; none if it cannot.
-    fn child_need(
+    /// Whether an object in which the names `used` can not come any more may
+    /// go on with a member of a key, and still end.
+    fn may_have(
         &self,
         need: Typed,
         key: &ClassKey<'_>,
-        used: &[NameId],
-    ) -> Result<Option<Value>, AutomatonError> {
+        used: &mut Vec<NameId>,
+    ) -> Result<bool, AutomatonError> {
         let pending = self.derive_member(need, key);
-        let mut used = used.to_vec();
+        let n_used = used.len();
         used.extend(key.name());
-        let child = self.need_of(pending, Container::Object(&used))?;
-        Ok(if self.satisfiable(child)? { Some(child) } else { None })
+        let child = self.need_of(pending, Container::Object(used));
+        used.truncate(n_used);
+        self.satisfiable(child?)
     }
 
     /// Tells formulas of an array which items it has.

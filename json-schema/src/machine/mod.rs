@@ -333,10 +333,22 @@ impl Machine {
             let before = StateKey::Object { object, place: Place::Before };
             row.byte(b',', Step::Stay(self.separated(b',', before)?));
         } else {
-            let resume = self.table.intern(StateKey::WaitKey { object })?;
-            let callee = self.key_start(site, viable)?;
-            row.byte(b'"', Step::Call { resume, callee });
+            self.call_key(object, viable, row)?;
         }
+        Ok(())
+    }
+
+    /// Adds the call of one of the keys that may come in an object.
+    fn call_key(
+        &self,
+        object: u32,
+        viable: u32,
+        row: &mut RowBuilder,
+    ) -> Result<(), AutomatonError> {
+        let site = self.parts.objects.get(object).site;
+        let resume = self.table.intern(StateKey::WaitKey { object })?;
+        let callee = self.key_start(site, viable)?;
+        row.byte(b'"', Step::Call { resume, callee });
         Ok(())
     }
 

@@ -22,7 +22,7 @@ use super::{
 use crate::{
     format::Bound,
     formula::{self, Formulas, KeySet, KeySetId},
-    number::{NumberFormula, NumberSpec},
+    number::NumberSpec,
     parse::{Constant, ConstantId, JsonType, NameId},
 };
 
@@ -86,11 +86,7 @@ impl Machine {
         spec: u32,
     ) -> Result<&NumberSpec, AutomatonError> {
         self.parts.numbers.derived(spec, |formulas| {
-            let algebra = self.algebra.lock();
-            let mut formulas: Vec<NumberFormula> = formulas
-                .iter()
-                .map(|&formula| algebra.number_formula(formula))
-                .collect();
+            let mut formulas = self.algebra.number_formulas(formulas);
             let goals = formulas.split_off(1);
             let policy = self.policy.numbers.policy();
             Ok(NumberSpec::new(&formulas[0], &goals, policy))

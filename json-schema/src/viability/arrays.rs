@@ -75,9 +75,7 @@ impl Viability {
         let (verdict, final_) =
             self.guarded(formulas, question, |this, formulas| {
                 let site = formulas.make_array_site(id);
-                if matches!(formulas.form(site.rest), Form::Repeated)
-                    && site.prefix.len() <= MAX_COMPARED
-                {
+                if is_flat_but_repeated(formulas, &site) {
                     return this.flat_repeated(formulas, &site);
                 }
                 if site.is_flat() && (n_items == 0 || !site.unique) {
@@ -101,13 +99,7 @@ impl Viability {
         site: &ArraySite,
     ) -> Result<Verdict> {
         let n_prefix = site.prefix.len() as u64;
-        let mut verdict = Verdict::Yes;
-        for &goal in site.prefix.iter().take(clamp(site.min)) {
-            verdict = verdict.and(self.find_value(formulas, goal)?);
-        }
-        if site.min > n_prefix {
-            verdict = verdict.and(self.find_value(formulas, site.tail)?);
-        }
+        let verdict = self.each_item(formulas, site, site.min)?;
         if !site.unique || site.min < 2 || verdict == Verdict::No {
             return Ok(verdict);
         }
@@ -127,6 +119,22 @@ impl Viability {
         Ok(if enough { verdict } else { Verdict::Unknown })
     }
 
+    /// Whether each of the first items of a table has a value. Those behind
+    /// the prefix are alike.
+    fn each_item(
+        &mut self,
+        formulas: &mut Formulas,
+        site: &ArraySite,
+        n_items: u64,
+    ) -> Result<Verdict> {
+        let mut verdict = Verdict::Yes;
+        for index in 0..n_items.min(site.prefix.len() as u64 + 1) {
+            let goal = site.goal(index);
+            verdict = verdict.and(self.find_value(formulas, goal)?);
+        }
+        Ok(verdict)
+    }
+
     /// Decides a table of which two items must be equal: some two of them
     /// have a value in common.
     fn flat_repeated(
@@ -139,15 +147,13 @@ impl Viability {
         let n_items = site.max.map_or(n_alike, |max| max.min(n_alike));
         let mut verdict = Verdict::No;
         for second in 1..n_items {
+            let n_needed = site.min.max(second + 1);
+            let each = self.each_item(formulas, site, n_needed)?;
             for first in 0..second {
                 let goals = [first, second].map(|index| site.goal(index));
                 let both = formulas.and(goals);
-                let mut found = self.find_value(formulas, both)?;
-                for index in 0..site.min.max(second + 1).min(n_alike) {
-                    let goal = site.goal(index);
-                    found = found.and(self.find_value(formulas, goal)?);
-                }
-                verdict = verdict.or(found);
+                let found = self.find_value(formulas, both)?;
+                verdict = verdict.or(found.and(each));
                 if verdict == Verdict::Yes {
                     return Ok(verdict);
                 }
@@ -180,20 +186,14 @@ impl Viability {
                 continue;
             }
             let site = formulas.make_array_site(option);
-            if !matches!(formulas.form(site.rest), Form::Repeated)
-                || site.prefix.len() > MAX_COMPARED
-            {
+            if !is_flat_but_repeated(formulas, &site) {
                 return Ok(None);
             }
             let n_alike = site.prefix.len() as u64 + 1;
             let n_items = site.max.map_or(n_alike, |max| max.min(n_alike));
             for again in 0..n_items {
-                let mut found = Verdict::Yes;
-                for index in 0..site.min.max(again + 1).min(n_alike) {
-                    let goal = site.goal(index);
-                    found = found.and(self.find_value(formulas, goal)?);
-                }
-                match found {
+                let n_needed = site.min.max(again + 1);
+                match self.each_item(formulas, &site, n_needed)? {
                     Verdict::Yes => ways.push(site.goal(again)),
                     Verdict::Unknown => return Ok(None),
                     Verdict::No => {}
@@ -219,13 +219,7 @@ impl Viability {
                 && !formulas.holds_at_end(part, false)
         });
         if let Some(choice) = choice {
-            let ways = formulas.form(choice).parts().to_vec();
-            let mut options = Vec::with_capacity(ways.len());
-            for way in ways {
-                let rest = parts.iter().filter(|&&part| part != choice);
-                let all = rest.copied().chain([way]);
-                options.push(formulas.and(all));
-            }
+            let options = formulas.distributed(&parts, choice);
             return self.any_array(formulas, options, n_items);
         }
         self.next_item(formulas, id, n_items)
@@ -366,13 +360,16 @@ fn options(formulas: &mut Formulas, id: FormulaId) -> Vec<FormulaId> {
         matches!(formulas.form(part), Form::Or(_))
             && mentions_repeated(formulas, part)
     });
-    let Some(choice) = choice else { return vec![id] };
-    let ways = formulas.form(choice).parts().to_vec();
-    let all = |way| {
-        let rest = parts.iter().copied().filter(|&part| part != choice);
-        formulas.and(rest.chain([way]))
-    };
-    ways.into_iter().map(all).collect()
+    match choice {
+        Some(choice) => formulas.distributed(&parts, choice),
+        None => vec![id],
+    }
+}
+
+/// Whether a table says all, but that two items must be equal.
+fn is_flat_but_repeated(formulas: &Formulas, site: &ArraySite) -> bool {
+    matches!(formulas.form(site.rest), Form::Repeated)
+        && site.prefix.len() <= MAX_COMPARED
 }
 
 fn clamp(count: u64) -> usize {

@@ -180,25 +180,15 @@ impl Viability {
             let parts = parts.to_vec();
             return self.any_object(formulas, parts, used);
         }
-        let parts = formulas.conjuncts(id);
-        let unmet = parts
-            .iter()
-            .copied()
-            .filter(|&part| !formulas.holds_at_end(part, false))
-            .min_by_key(|&part| urgency(formulas, part));
+        let unmet = formulas.unmet(id).into_iter();
+        let unmet = unmet.min_by_key(|&part| urgency(formulas, part));
         let Some(unmet) = unmet else {
             return Ok(Verdict::Yes);
         };
         match formulas.form(unmet) {
-            Form::Or(ways) => {
-                let ways = ways.to_vec();
-                let rest: Vec<FormulaId> =
-                    parts.into_iter().filter(|&part| part != unmet).collect();
-                let mut options = Vec::with_capacity(ways.len());
-                for way in ways {
-                    let all = rest.iter().copied().chain([way]);
-                    options.push(formulas.and(all));
-                }
+            Form::Or(_) => {
+                let parts = formulas.conjuncts(id);
+                let options = formulas.distributed(&parts, unmet);
                 self.any_object(formulas, options, used)
             }
             Form::Ex(set, _) => {

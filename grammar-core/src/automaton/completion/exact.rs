@@ -237,7 +237,7 @@ impl Frontier<'_> {
 }
 
 fn is_white((lo, hi): (u8, u8)) -> bool {
-    lo.is_ascii_whitespace() && hi.is_ascii_whitespace() && hi - lo < 2
+    (lo..=hi).all(|byte| byte.is_ascii_whitespace())
 }
 
 /// What a byte is like: those of one kind often lead to the same.
