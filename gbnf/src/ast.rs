@@ -10,6 +10,17 @@ use crate::error::{GbnfError, GbnfErrorKind, Span};
 #[derive(Clone, Copy, Debug, Eq, Hash, Ord, PartialEq, PartialOrd)]
 pub struct NodeId(pub(crate) usize);
 
+/// A grammar of another kind, named or written out in a rule.
+#[derive(Clone, Debug, Eq, Hash, PartialEq)]
+pub enum Reference {
+    /// `%json` and a JSON Schema, as it was written.
+    Json(String),
+    /// `%regex` and a regular expression, without the slashes around it.
+    Regex(String),
+    /// `%grammar` and the name of a grammar that the caller supplies.
+    Grammar(String),
+}
+
 /// A part of a rule.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub enum Node {
@@ -35,6 +46,8 @@ pub enum Node {
         /// The token.
         token: AtomToken,
     },
+    /// `%json`, `%regex` or `%grammar`.
+    Reference(Reference),
     /// One after the other; at least two.
     Sequence(Vec<NodeId>),
     /// Any of these; at least two.
@@ -197,6 +210,7 @@ impl Ast {
                     AtomToken::Text(text) => f.write_str(text),
                 }
             }
+            Node::Reference(reference) => write!(f, "{reference}"),
             Node::Sequence(parts) => {
                 let bare = matches!(place, Place::Body | Place::Alternative);
                 list(parts, " ", Place::Part, bare);
@@ -211,6 +225,16 @@ impl Ast {
                 todo.push(Piece::Node(*body, Place::Repeated));
                 Ok(())
             }
+        }
+    }
+}
+
+impl fmt::Display for Reference {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Reference::Json(schema) => write!(f, "%json {schema}"),
+            Reference::Regex(regex) => write!(f, "%regex /{regex}/"),
+            Reference::Grammar(name) => write!(f, "%grammar {name}"),
         }
     }
 }

@@ -138,6 +138,9 @@ pub enum GbnfErrorKind {
         /// The limit.
         limit: u32,
     },
+    /// What a reference names or holds is refused.
+    #[error("{0}")]
+    Reference(String),
     /// The grammar could not be built.
     #[error("the grammar cannot be built")]
     Grammar(#[source] GrammarError),
@@ -209,6 +212,7 @@ struct Located {
     line: usize,
     column: usize,
     snippet: String,
+    grammar: Option<String>,
 }
 
 impl GbnfError {
@@ -220,8 +224,21 @@ impl GbnfError {
         let (line, column) = span.place(text);
         let snippet = snippet(text, span, line);
         let kind = kind.into();
-        let inner = Located { kind, span, line, column, snippet };
+        let grammar = None;
+        let inner = Located { kind, span, line, column, snippet, grammar };
         GbnfError { inner: Box::new(inner) }
+    }
+
+    /// Says in which of several grammars the error is.
+    pub(crate) fn within(mut self, grammar: Option<&str>) -> GbnfError {
+        self.inner.grammar = grammar.map(str::to_owned);
+        self
+    }
+
+    /// Returns the name of the grammar that the error is in, if it is one
+    /// that the grammar at hand refers to.
+    pub fn grammar(&self) -> Option<&str> {
+        self.inner.grammar.as_deref()
     }
 
     /// Returns what is wrong.
@@ -246,8 +263,9 @@ impl GbnfError {
 
     /// Returns what is wrong and where, without the line of the grammar.
     pub fn message(&self) -> String {
-        let Located { kind, line, column, .. } = &*self.inner;
-        format!("line {line}, column {column}: {kind}")
+        let Located { kind, line, column, grammar, .. } = &*self.inner;
+        let within = within(grammar.as_deref());
+        format!("{within}line {line}, column {column}: {kind}")
     }
 }
 
@@ -261,6 +279,12 @@ impl Error for GbnfError {
     fn source(&self) -> Option<&(dyn Error + 'static)> {
         self.inner.kind.source()
     }
+}
+
+/// Names a grammar before a place in it.
+fn within(grammar: Option<&str>) -> String {
+    grammar
+        .map_or_else(String::new, |grammar| format!("grammar `{grammar}`, "))
 }
 
 /// Shows the line of `span`, or the part of it around the span, with carets.
@@ -306,6 +330,9 @@ pub struct Warning {
     pub line: usize,
     /// The column in characters, counted from 1.
     pub column: usize,
+    /// The name of the grammar that it is in, if it is one that the grammar
+    /// at hand refers to.
+    pub grammar: Option<String>,
 }
 
 /// What a warning is about.
@@ -322,6 +349,8 @@ pub enum WarningKind {
 
 impl fmt::Display for Warning {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "line {}, column {}: {}", self.line, self.column, self.kind)
+        let Warning { kind, line, column, grammar } = self;
+        let within = within(grammar.as_deref());
+        write!(f, "{within}line {line}, column {column}: {kind}")
     }
 }

@@ -20,6 +20,24 @@
 //! # Ok::<(), maskwright_gbnf::GbnfError>(())
 //! ```
 //!
+//! # Other grammars in a grammar
+//!
+//! GBNF has no `%`, so a part of a rule that begins with one is an extension
+//! that no grammar of llama.cpp's can hit upon:
+//!
+//! | spelling | stands for |
+//! |---|---|
+//! | `%json {"type": "integer"}` | a JSON text that the schema allows (`{...}`, `true` or `false`) |
+//! | `%regex /[0-9]+/` | a text that the expression matches as a whole, in Rust's syntax; `\/` is a slash |
+//! | `%grammar name` | a text of a grammar that the caller supplies under that name |
+//!
+//! Such a part is like the name of a rule: it may be repeated, stand in
+//! groups, and begin a rule that is left-recursive. Where its text may end
+//! or go on, both is tried: `%json {"type": "integer"} "0"` takes `00` and
+//! `120` and refuses `0`. Grammars in GBNF may refer to each other and to
+//! themselves. What stands behind `%json` and `%grammar` is found by a
+//! [`Resolver`]; the crate `maskwright` brings one.
+//!
 //! # Differences from llama.cpp
 //!
 //! | input | llama.cpp | here |
@@ -57,9 +75,9 @@ use maskwright_grammar_core::{
 };
 
 pub use self::{
-    ast::{Ast, Node, NodeId, RuleNode},
+    ast::{Ast, Node, NodeId, Reference, RuleNode},
     error::{GbnfError, GbnfErrorKind, Span, Warning, WarningKind},
-    lower::lower,
+    lower::{Referent, ReferentError, RegexOnly, Resolver, lower},
     parse::{MAX_DEPTH, parse},
 };
 
@@ -75,10 +93,11 @@ pub fn compile(
     text: &str,
     start_rule: &str,
 ) -> Result<(Arc<dyn Automaton>, Vec<Warning>), GbnfError> {
-    compile_with(text, start_rule, &CfgLimits::default())
+    compile_with(text, start_rule, &CfgLimits::default(), &RegexOnly)
 }
 
-/// Compiles as [`compile`] does, to a machine that grows to `limits` at most.
+/// Compiles as [`compile`] does, to a machine that grows to `limits` at most,
+/// with what `resolver` knows for `%json`, `%regex` and `%grammar`.
 ///
 /// # Errors
 ///
@@ -87,9 +106,10 @@ pub fn compile_with(
     text: &str,
     start_rule: &str,
     limits: &CfgLimits,
+    resolver: &dyn Resolver,
 ) -> Result<(Arc<dyn Automaton>, Vec<Warning>), GbnfError> {
     let ast = parse(text)?;
-    let (grammar, warnings) = lower(&ast, start_rule)?;
+    let (grammar, warnings) = lower(&ast, start_rule, resolver)?;
     let grammar = rewrite::simplify(&grammar);
     let machine = CfgMachine::new(&grammar, limits)
         .map_err(|error| ast.error(Span::default(), error))?;

@@ -183,6 +183,7 @@ impl Parser<'_> {
             Kind::Class { negated, ranges } => Node::Class { negated, ranges },
             Kind::Any => Node::Any,
             Kind::Token { negated, token } => Node::Token { negated, token },
+            Kind::Reference(reference) => Node::Reference(reference),
             Kind::Define
             | Kind::Bar
             | Kind::Open
@@ -266,7 +267,8 @@ impl Parser<'_> {
             | Node::Class { .. }
             | Node::Any
             | Node::Name(_)
-            | Node::Token { .. } => None,
+            | Node::Token { .. }
+            | Node::Reference(_) => None,
         };
         let depth = inner.map_or(0, |depth| depth + 1);
         // A group is up to three deep: its choice, a sequence, an operator.

@@ -2,7 +2,10 @@
 
 use maskwright_grammar_core::automaton::AtomToken;
 
-use crate::error::{GbnfError, GbnfErrorKind, Span};
+use crate::{
+    ast::Reference,
+    error::{GbnfError, GbnfErrorKind, Span},
+};
 
 /// A token of the notation.
 #[derive(Clone, Debug, Eq, PartialEq)]
@@ -22,6 +25,8 @@ pub(crate) enum Kind {
         negated: bool,
         token: AtomToken,
     },
+    /// `%` and a word, with what follows it.
+    Reference(Reference),
     /// `|`
     Bar,
     Open,
@@ -85,6 +90,7 @@ impl<'a> Lexer<'a> {
             '"' => self.literal(start)?,
             '[' => self.class(start)?,
             '<' => self.token(false, start)?,
+            '%' => Kind::Reference(self.reference(start)?),
             '!' => {
                 if !self.eat('<') {
                     let span = Span::new(start, self.at);
@@ -103,9 +109,7 @@ impl<'a> Lexer<'a> {
                 Kind::Define
             }
             c if is_name(c) => {
-                let rest = &self.text[self.at..];
-                let len = rest.find(|c| !is_name(c)).unwrap_or(rest.len());
-                self.at += len;
+                self.name();
                 Kind::Name(self.text[start..self.at].to_owned())
             }
             c => {
@@ -352,6 +356,108 @@ impl<'a> Lexer<'a> {
         self.at += end + 1;
         let text = self.text[open..self.at].to_owned();
         Ok(Kind::Token { negated, token: AtomToken::Text(text) })
+    }
+
+    /// Reads what follows `%`.
+    fn reference(&mut self, start: usize) -> Result<Reference, GbnfError> {
+        let word = self.name().to_owned();
+        match &*word {
+            "json" => self.json(start).map(Reference::Json),
+            "regex" => self.regex(start).map(Reference::Regex),
+            "grammar" => {
+                self.skip_space();
+                let name = self.name();
+                if !name.is_empty() {
+                    return Ok(Reference::Grammar(name.to_owned()));
+                }
+                let span = Span::new(start, self.at);
+                let message = "expected the name of a grammar, as in \
+                               `%grammar sql`";
+                Err(self.error(span, message))
+            }
+            _ => {
+                let span = Span::new(start, self.at);
+                let message = "expected `%json {...}`, `%regex /.../` or \
+                               `%grammar name`";
+                Err(self.error(span, message))
+            }
+        }
+    }
+
+    /// Reads a schema: an object, `true` or `false`. What is inside is for
+    /// the reader of schemas to judge.
+    fn json(&mut self, start: usize) -> Result<String, GbnfError> {
+        let blank = |c: char| matches!(c, ' ' | '\t' | '\n' | '\r');
+        let rest = &self.text[self.at..];
+        self.at += rest.len() - rest.trim_start_matches(blank).len();
+        let first = self.at;
+        if self.peek() != Some('{') {
+            let word = self.name();
+            if word == "true" || word == "false" {
+                return Ok(word.to_owned());
+            }
+            let span = Span::new(start, self.at);
+            let message = "expected a JSON Schema, as in \
+                           `%json {\"type\": \"integer\"}`";
+            return Err(self.error(span, message));
+        }
+        let mut depth = 0_usize;
+        let (mut in_string, mut is_escaped) = (false, false);
+        for (i, byte) in self.text.bytes().enumerate().skip(first) {
+            match byte {
+                _ if is_escaped => is_escaped = false,
+                b'\\' if in_string => is_escaped = true,
+                b'"' => in_string = !in_string,
+                _ if in_string => {}
+                b'{' | b'[' => depth += 1,
+                b'}' | b']' => depth = depth.saturating_sub(1),
+                _ => {}
+            }
+            if depth == 0 {
+                self.at = i + 1;
+                return Ok(self.text[first..self.at].to_owned());
+            }
+        }
+        let span = Span::new(first, first + 1);
+        Err(self.error(span, "this schema never ends; close it with `}`"))
+    }
+
+    /// Reads an expression between slashes.
+    fn regex(&mut self, start: usize) -> Result<String, GbnfError> {
+        self.skip_space();
+        let first = self.at + 1;
+        if !self.eat('/') {
+            let span = Span::new(start, self.at);
+            let message = "expected a regular expression between slashes, \
+                           as in `%regex /[0-9]+/`";
+            return Err(self.error(span, message));
+        }
+        loop {
+            match self.bump() {
+                Some('/') => {
+                    return Ok(self.text[first..self.at - 1].to_owned());
+                }
+                Some('\\') => {
+                    self.bump();
+                }
+                Some('\n' | '\r') | None => {
+                    let span = Span::new(first - 1, first);
+                    let message = "this expression never ends; close it with \
+                                   `/` on the same line, and write `\\/` for \
+                                   a slash in it";
+                    return Err(self.error(span, message));
+                }
+                Some(_) => {}
+            }
+        }
+    }
+
+    /// Takes the name that is next, which may be empty.
+    fn name(&mut self) -> &'a str {
+        let rest = &self.text[self.at..];
+        let len = rest.find(|c| !is_name(c)).unwrap_or(rest.len());
+        self.at += len;
+        &rest[..len]
     }
 
     /// Skips blanks and comments within a line.

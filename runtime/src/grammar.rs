@@ -15,9 +15,11 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
+mod linked;
+
 use std::sync::Arc;
 
-use maskwright_gbnf::GbnfError;
+pub use maskwright_gbnf::GbnfError;
 use maskwright_grammar_core::{
     automaton::{
         Automaton, AutomatonError, Recognizer, RegexMachine, RegexMachineError,
@@ -31,6 +33,7 @@ pub use maskwright_json_schema::{
 };
 use serde_json::Value;
 
+pub use self::linked::{GbnfOptions, NamedGrammar};
 use crate::{
     compiled::{BindError, CompiledGrammar},
     mask::TokenTrie,
@@ -124,9 +127,34 @@ impl Grammar {
     /// Fails when the grammar does not parse or derives nothing; the error
     /// has line, column and caret.
     pub fn from_gbnf(gbnf: &str) -> Result<Grammar, GrammarError> {
-        let (automaton, warnings) = maskwright_gbnf::compile(gbnf, "root")?;
-        let warnings = warnings.iter().map(ToString::to_string).collect();
-        Ok(Grammar { automaton, warnings, schema: None })
+        Grammar::from_gbnf_with(gbnf, &GbnfOptions::default())
+    }
+
+    /// Compiles a grammar in GBNF together with the grammars that it names.
+    ///
+    /// ```
+    /// use maskwright::grammar::{GbnfOptions, Grammar, NamedGrammar};
+    ///
+    /// let call = r#"root ::= "call(" %json {"type": "integer"} ")""#;
+    /// let mut options = GbnfOptions::default();
+    /// let call = NamedGrammar::Gbnf(call.to_owned());
+    /// options.grammars.insert("call".to_owned(), call);
+    /// let text = "root ::= %grammar call (\";\" %grammar call)*";
+    /// let grammar = Grammar::from_gbnf_with(text, &options)?;
+    /// assert!(grammar.accepts("call(1);call(20)")?);
+    /// assert!(!grammar.accepts("call(01)")?);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// As [`Grammar::from_gbnf`], and when a named grammar or an embedded
+    /// schema is refused.
+    pub fn from_gbnf_with(
+        gbnf: &str,
+        options: &GbnfOptions,
+    ) -> Result<Grammar, GrammarError> {
+        linked::compile(gbnf, options)
     }
 
     /// Wraps a machine of your own.

@@ -300,6 +300,42 @@ impl Row {
         row
     }
 
+    /// Returns this row with `map` applied to every state that it names.
+    ///
+    /// # Errors
+    ///
+    /// Fails as `map` does.
+    pub fn map_states<E>(
+        &self,
+        mut map: impl FnMut(StateId) -> Result<StateId, E>,
+    ) -> Result<Row, E> {
+        let mut row = self.clone();
+        let steps = row.ranges.iter_mut().map(|range| &mut range.step);
+        for step in steps.chain(row.atoms.iter_mut().map(|(_, step)| step)) {
+            match step {
+                Step::Stay(state) => *state = map(*state)?,
+                Step::Call { resume, callee } => {
+                    *resume = map(*resume)?;
+                    *callee = map(*callee)?;
+                }
+                Step::Return(_) => {}
+            }
+        }
+        for Call { resume, callee } in &mut row.calls {
+            *resume = map(*resume)?;
+            *callee = map(*callee)?;
+        }
+        match &mut row.hint {
+            Hint::None | Hint::Words { base: None, .. } => {}
+            Hint::Gap { core: state, .. }
+            | Hint::Except { base: state, .. }
+            | Hint::Words { base: Some(state), .. }
+            | Hint::Ends { base: state, .. }
+            | Hint::Window { base: state, .. } => *state = map(*state)?,
+        }
+        Ok(row)
+    }
+
     /// Returns every step on `byte`.
     pub fn steps(&self, byte: u8) -> impl Iterator<Item = Step> + '_ {
         // Rows are short, and sorted by first byte.

@@ -15,11 +15,23 @@ pub struct Analysis {
 impl Analysis {
     /// Analyses `grammar`.
     pub fn new(grammar: &Grammar) -> Analysis {
-        let nullable = least(grammar, |expr| {
-            matches!(expr, Expr::Empty | Expr::Repeat { min: 0, .. })
+        let nullable = least(grammar, |expr| match expr {
+            Expr::Empty | Expr::Repeat { min: 0, .. } => true,
+            Expr::Machine(machine) => grammar.machine(*machine).is_nullable,
+            Expr::Literal(_)
+            | Expr::Class(_)
+            | Expr::Atom(_)
+            | Expr::Rule(_)
+            | Expr::Concat(_)
+            | Expr::Choice(_)
+            | Expr::Repeat { .. } => false,
         });
         let productive = least(grammar, |expr| match expr {
             Expr::Class(class) => !class.is_empty(),
+            Expr::Machine(machine) => {
+                let machine = grammar.machine(*machine);
+                machine.is_nullable || machine.is_open
+            }
             Expr::Empty
             | Expr::Literal(_)
             | Expr::Atom(_)
@@ -113,6 +125,7 @@ impl Users {
                     | Expr::Literal(_)
                     | Expr::Class(_)
                     | Expr::Atom(_)
+                    | Expr::Machine(_)
                     | Expr::Concat(_)
                     | Expr::Choice(_)
                     | Expr::Repeat { .. } => None,
@@ -170,7 +183,8 @@ fn left_calls(grammar: &Grammar, nullable: &[bool]) -> Vec<Vec<u32>> {
                 Expr::Empty
                 | Expr::Literal(_)
                 | Expr::Class(_)
-                | Expr::Atom(_) => {}
+                | Expr::Atom(_)
+                | Expr::Machine(_) => {}
             }
         }
         calls.push(called);

@@ -1,8 +1,10 @@
 //! Builds grammars: interns expressions and checks the whole.
 
-use super::{Class, Expr, ExprId, Grammar, Rule, RuleId};
+use std::sync::Arc;
+
+use super::{Class, Embedded, Expr, ExprId, Grammar, MachineId, Rule, RuleId};
 use crate::{
-    automaton::{Atom, AtomId},
+    automaton::{Atom, AtomId, Automaton, AutomatonError, Machine},
     util::{FxHashMap, FxHashSet},
 };
 
@@ -37,6 +39,14 @@ pub enum GrammarError {
         id: u32,
         /// How many there are.
         len: usize,
+    },
+    /// A machine that is embedded fails at its start.
+    #[error("{name} cannot be embedded: {error}")]
+    Machine {
+        /// What the machine is called.
+        name: String,
+        /// Why it fails.
+        error: AutomatonError,
     },
     /// The grammar has more parts than ids.
     #[error("the grammar has more than {limit} {what}; simplify it")]
@@ -78,6 +88,7 @@ pub struct GrammarBuilder {
     ids: FxHashMap<Expr, ExprId>,
     atoms: Vec<Atom>,
     atom_ids: FxHashMap<Atom, AtomId>,
+    machines: Vec<Embedded>,
     error: Option<GrammarError>,
 }
 
@@ -87,9 +98,11 @@ impl GrammarBuilder {
         GrammarBuilder::default()
     }
 
-    /// Creates a builder that knows the atoms of `grammar` by the same ids.
-    pub(crate) fn with_atoms_of(grammar: &Grammar) -> GrammarBuilder {
+    /// Creates a builder that knows the atoms and the machines of `grammar`
+    /// by the same ids.
+    pub(crate) fn with_terminals_of(grammar: &Grammar) -> GrammarBuilder {
         let mut builder = GrammarBuilder::new();
+        builder.machines.clone_from(&grammar.machines);
         for atom in &grammar.atoms {
             builder.atom(atom.clone());
         }
@@ -163,6 +176,46 @@ impl GrammarBuilder {
         self.intern(Expr::Rule(rule))
     }
 
+    /// Returns the expression for a text of `automaton`, which people call
+    /// `name`.
+    pub fn machine(
+        &mut self,
+        name: impl Into<String>,
+        automaton: &Arc<dyn Automaton>,
+    ) -> ExprId {
+        let same =
+            |embedded: &Embedded| Arc::ptr_eq(&embedded.automaton, automaton);
+        let known = self.machines.iter().position(same);
+        let index = known.unwrap_or(self.machines.len());
+        let id = MachineId(self.id(index, "machines"));
+        if known.is_none() {
+            let machine = Machine::new(&**automaton);
+            let (name, automaton) = (name.into(), Arc::clone(automaton));
+            let (is_nullable, is_open) = match machine.row(machine.start()) {
+                Ok(row) => (row.finish.is_some(), row.is_open()),
+                Err(error) => {
+                    let name = name.clone();
+                    let error = GrammarError::Machine { name, error };
+                    self.error.get_or_insert(error);
+                    (true, false)
+                }
+            };
+            let embedded = Embedded { name, automaton, is_nullable, is_open };
+            self.machines.push(embedded);
+        }
+        self.intern(Expr::Machine(id))
+    }
+
+    /// Returns the expression for a text of the machine that has this id
+    /// already.
+    pub(crate) fn known_machine(&mut self, machine: MachineId) -> ExprId {
+        if machine.index() >= self.machines.len() {
+            self.foreign("machine", machine.0, self.machines.len());
+            return self.empty();
+        }
+        self.intern(Expr::Machine(machine))
+    }
+
     /// Returns the expression for `parts`, one after the other.
     pub fn concat(
         &mut self,
@@ -177,6 +230,7 @@ impl GrammarBuilder {
                 Expr::Literal(bytes) => literal.extend_from_slice(bytes),
                 Expr::Class(_)
                 | Expr::Atom(_)
+                | Expr::Machine(_)
                 | Expr::Rule(_)
                 | Expr::Concat(_)
                 | Expr::Choice(_)
@@ -273,6 +327,7 @@ impl GrammarBuilder {
             rules: rules.collect::<Result<_, _>>()?,
             exprs: self.exprs,
             atoms: self.atoms,
+            machines: self.machines,
             root,
         })
     }

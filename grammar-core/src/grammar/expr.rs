@@ -1,7 +1,9 @@
 //! The arena: grammars, rules and expressions.
 
+use std::sync::Arc;
+
 use super::Class;
-use crate::automaton::{Atom, AtomId};
+use crate::automaton::{Atom, AtomId, Automaton};
 
 /// The index of a rule in its grammar.
 #[derive(Clone, Copy, Debug, Eq, Hash, Ord, PartialEq, PartialOrd)]
@@ -25,6 +27,31 @@ impl ExprId {
     }
 }
 
+/// The index of an [`Embedded`] machine in its grammar.
+#[derive(Clone, Copy, Debug, Eq, Hash, Ord, PartialEq, PartialOrd)]
+pub struct MachineId(pub u32);
+
+impl MachineId {
+    /// Returns this id as an index.
+    pub const fn index(self) -> usize {
+        self.0 as usize
+    }
+}
+
+/// A machine of another kind (a JSON Schema, a regular expression) whose
+/// texts stand in the texts of a grammar.
+#[derive(Clone, Debug)]
+pub struct Embedded {
+    /// What people call it.
+    pub name: String,
+    /// The machine.
+    pub automaton: Arc<dyn Automaton>,
+    /// Whether the empty text is one of its texts.
+    pub is_nullable: bool,
+    /// Whether any other text is.
+    pub is_open: bool,
+}
+
 /// What a rule or a part of a rule derives.
 #[derive(Clone, Debug, Eq, Hash, PartialEq)]
 pub enum Expr {
@@ -38,6 +65,8 @@ pub enum Expr {
     Atom(AtomId),
     /// What the rule derives.
     Rule(RuleId),
+    /// A text of the machine.
+    Machine(MachineId),
     /// One after the other; at least two.
     Concat(Box<[ExprId]>),
     /// Any of these; at least two, no two equal.
@@ -63,7 +92,8 @@ impl Expr {
             | Expr::Literal(_)
             | Expr::Class(_)
             | Expr::Atom(_)
-            | Expr::Rule(_) => &[],
+            | Expr::Rule(_)
+            | Expr::Machine(_) => &[],
         }
     }
 }
@@ -85,6 +115,7 @@ pub struct Grammar {
     /// in range.
     pub(super) exprs: Vec<Expr>,
     pub(super) atoms: Vec<Atom>,
+    pub(super) machines: Vec<Embedded>,
     pub(super) root: RuleId,
 }
 
@@ -125,6 +156,20 @@ impl Grammar {
     /// Returns the tokens that this grammar names.
     pub fn atoms(&self) -> &[Atom] {
         &self.atoms
+    }
+
+    /// Returns the machines that are embedded.
+    pub fn machines(&self) -> &[Embedded] {
+        &self.machines
+    }
+
+    /// Returns one of the machines.
+    ///
+    /// # Panics
+    ///
+    /// If `machine` is not of this grammar.
+    pub fn machine(&self, machine: MachineId) -> &Embedded {
+        &self.machines[machine.index()]
     }
 
     /// Returns the ids of all rules.
@@ -168,6 +213,7 @@ impl Grammar {
                     | Expr::Literal(_)
                     | Expr::Class(_)
                     | Expr::Atom(_)
+                    | Expr::Machine(_)
                     | Expr::Concat(_)
                     | Expr::Choice(_)
                     | Expr::Repeat { .. } => None,

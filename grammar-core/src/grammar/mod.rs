@@ -23,5 +23,5 @@ pub use self::{
     analysis::Analysis,
     builder::{GrammarBuilder, GrammarError},
     class::Class,
-    expr::{Expr, ExprId, Grammar, Rule, RuleId},
+    expr::{Embedded, Expr, ExprId, Grammar, MachineId, Rule, RuleId},
 };

@@ -89,6 +89,9 @@ impl Grammar {
                     AtomToken::Text(text) => f.write_str(text),
                 }
             }
+            Expr::Machine(machine) => {
+                write!(f, "%{}", self.machine(*machine).name)
+            }
             Expr::Concat(parts) => {
                 let bare = matches!(place, Place::Body | Place::Alternative);
                 list(parts, " ", Place::Part, bare);

@@ -139,6 +139,16 @@ impl Builder<'_> {
                     self.skip(from, to);
                 }
             }
+            Expr::Machine(machine) => {
+                let callee = Callee::Machine(machine.0);
+                let machine = self.grammar.machine(*machine);
+                if machine.is_open {
+                    self.edge(from, Label::Call(callee), to);
+                }
+                if machine.is_nullable {
+                    self.skip(from, to);
+                }
+            }
             Expr::Concat(parts) => {
                 let mut from = from;
                 for (i, &part) in parts.iter().enumerate() {
@@ -364,7 +374,10 @@ fn sizes(grammar: &Grammar, max_unrolled: u32) -> Vec<u32> {
         let size = match expr {
             Expr::Empty => 0,
             Expr::Literal(bytes) => id(bytes.len()),
-            Expr::Class(_) | Expr::Atom(_) | Expr::Rule(_) => 1,
+            Expr::Class(_)
+            | Expr::Atom(_)
+            | Expr::Rule(_)
+            | Expr::Machine(_) => 1,
             Expr::Concat(_) | Expr::Choice(_) => {
                 parts.fold(0, u32::saturating_add)
             }

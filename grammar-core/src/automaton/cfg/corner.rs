@@ -31,7 +31,9 @@ impl Corner {
             for edge in nfa.edges(node) {
                 match edge.label {
                     Label::Empty => scratch.push(edge.to),
-                    Label::Bytes { .. } | Label::Atom(_) => reads = true,
+                    Label::Bytes { .. }
+                    | Label::Atom(_)
+                    | Label::Call(Callee::Machine(_)) => reads = true,
                     Label::Call(Callee::Rule(rule)) => {
                         after.entry(rule).or_default().push(edge.to);
                         if members.insert(rule) {

@@ -22,6 +22,9 @@
 //!    counter, whose state is the count near the bounds and only "far" away
 //!    from them, where the frame's register has it.
 //!
+//! 6. A machine of another kind may stand in a rule (`embed`). It is called
+//!    like a rule, by frames whose first byte it decides.
+//!
 //! A frame has one goal, so all outcomes are alike, and a caller's waiting
 //! state is the state in which it goes on; only a counter's is not, since it
 //! has to count first.
@@ -35,6 +38,7 @@
 mod build;
 mod corner;
 mod count;
+mod embed;
 mod nfa;
 mod rows;
 mod trim;
@@ -52,11 +56,12 @@ use std::{
 use self::{
     corner::{Corner, Scratch},
     count::Class,
+    embed::{Inner, Machines},
     nfa::Nfa,
 };
 use super::{
     Atom, Automaton, AutomatonError, Frame, Outcome, Resumed, Row, StateId,
-    StateTable,
+    StateTable, Watch,
 };
 use crate::grammar::{Analysis, Grammar};
 
@@ -89,6 +94,7 @@ pub struct CfgMachine {
     /// the name of the rule that they are in.
     names: Vec<String>,
     atoms: Vec<Atom>,
+    machines: Machines,
     /// The left corners of each goal, found when they are needed: for all
     /// goals at once they can be quadratic.
     corners: Vec<OnceLock<Corner>>,
@@ -114,6 +120,10 @@ enum Key {
     Count { id: u32, class: Class },
     /// The same frame while what it counts is read; not counted yet.
     Wait { id: u32, class: Class },
+    /// A frame of an embedded machine that has read nothing yet.
+    Enter(u32),
+    /// A state of an embedded machine.
+    Inner { id: u32, state: StateId },
 }
 
 impl CfgMachine {
@@ -138,11 +148,13 @@ impl CfgMachine {
         }
         let (mut nfa, names) = build::build(grammar, &analysis, limits)?;
         trim::trim(&mut nfa);
+        let (machines, atoms) = Machines::new(grammar);
         let table = StateTable::new(limits.max_states);
         let start = table.intern(Key::Root(grammar.root().0))?;
         Ok(CfgMachine {
             corners: names.iter().map(|_| OnceLock::new()).collect(),
-            atoms: grammar.atoms().to_vec(),
+            atoms,
+            machines,
             scratch: Mutex::default(),
             is_nullable: analysis.is_nullable(root.body),
             nfa,
@@ -191,6 +203,14 @@ impl CfgMachine {
             Key::Set { goal, nodes } => self.set_row(*goal, nodes),
             Key::Count { id, class } => self.count_row(*id, *class),
             Key::Wait { .. } => Ok(Row::default()),
+            Key::Enter(id) => {
+                let state = self.machines.get(*id).start();
+                let mut row = self.inner_row(Inner { id: *id, state })?;
+                // A call reads something.
+                row.finish = None;
+                Ok(row)
+            }
+            &Key::Inner { id, state } => self.inner_row(Inner { id, state }),
         })
     }
 
@@ -225,26 +245,37 @@ impl Automaton for CfgMachine {
     fn resume(
         &self,
         resume: StateId,
-        _outcome: Outcome,
+        outcome: Outcome,
     ) -> Result<Resumed, AutomatonError> {
         let to = match self.table.key(resume) {
             &Key::Wait { id, class } => {
                 let class = self.nfa.counters[id as usize].next(class);
                 self.table.intern(Key::Count { id, class })?
             }
+            &Key::Inner { id, state } => {
+                return self.inner_resume(Inner { id, state }, outcome);
+            }
             Key::Root(_)
             | Key::Start(_)
             | Key::Set { .. }
-            | Key::Count { .. } => resume,
+            | Key::Count { .. }
+            | Key::Enter(_) => resume,
         };
         Ok([to].into_iter().collect())
+    }
+
+    fn shared(&self) -> Option<&Arc<dyn Automaton>> {
+        self.machines.shared.as_ref()
     }
 
     fn atoms(&self) -> &[Atom] {
         &self.atoms
     }
 
-    fn enter(&self, _caller: &Frame, callee: StateId) -> Frame {
+    fn enter(&self, caller: &Frame, callee: StateId) -> Frame {
+        if let Some(inner) = self.inner(caller.state) {
+            return self.inner_enter(inner, caller, callee);
+        }
         let mut frame = Frame::new(callee);
         if let Key::Count { class: Class::Exact(count), .. } =
             self.table.key(callee)
@@ -254,18 +285,32 @@ impl Automaton for CfgMachine {
         frame
     }
 
+    fn enters_alike(&self, callee: StateId) -> bool {
+        match self.inner(callee) {
+            Some(Inner { id, state }) => {
+                self.machines.get(id).owner(state).enters_alike(state)
+            }
+            None => true,
+        }
+    }
+
     fn advance(
         &self,
         frame: &mut Frame,
-        _byte: u8,
+        byte: u8,
         to: StateId,
     ) -> Result<(), AutomatonError> {
+        if let Some(inner) = self.inner(frame.state) {
+            return self.inner_advance(inner, frame, byte, to);
+        }
         match self.table.key(to) {
             Key::Count { id, .. } => self.count_up(frame, *id, to),
             Key::Root(_)
             | Key::Start(_)
             | Key::Set { .. }
-            | Key::Wait { .. } => {
+            | Key::Wait { .. }
+            | Key::Enter(_)
+            | Key::Inner { .. } => {
                 frame.state = to;
                 Ok(())
             }
@@ -275,15 +320,47 @@ impl Automaton for CfgMachine {
     fn leave(
         &self,
         caller: &Frame,
-        _callee: &Frame,
-        _outcome: Outcome,
+        callee: &Frame,
+        outcome: Outcome,
         to: StateId,
     ) -> Result<Option<Frame>, AutomatonError> {
+        if let Some(inner) = self.inner(caller.state) {
+            return self.inner_leave(inner, caller, callee, outcome, to);
+        }
         let mut frame = Frame { state: to, ..caller.clone() };
         if let Key::Count { id, .. } = self.table.key(to) {
             self.count_up(&mut frame, *id, to)?;
         }
         Ok(Some(frame))
+    }
+
+    fn watch(&self, frame: &Frame) -> Watch {
+        self.inner_watch(frame)
+    }
+
+    fn watched_bytes(&self, frame: &Frame) -> [u64; 4] {
+        self.ask(frame, |machine, frame| machine.watched_bytes(frame))
+            .unwrap_or([u64::MAX; 4])
+    }
+
+    fn may_watch(&self, state: StateId) -> bool {
+        self.inner(state).is_some_and(|Inner { id, state }| {
+            self.machines.get(id).owner(state).may_watch(state)
+        })
+    }
+
+    fn ending(&self, state: StateId) -> Result<StateId, AutomatonError> {
+        let &Key::Inner { id, state: inner } = self.table.key(state) else {
+            return Ok(state);
+        };
+        let ending = self.machines.get(id).ending(inner)?;
+        if ending == inner { Ok(state) } else { self.outer(id, ending) }
+    }
+
+    fn exact(&self, state: StateId) -> bool {
+        self.inner(state).is_none_or(|Inner { id, state }| {
+            self.machines.get(id).owner(state).exact(state)
+        })
     }
 
     fn describe(&self, state: StateId) -> String {
@@ -306,6 +383,14 @@ impl Automaton for CfgMachine {
                     text.extend([", `", rule, "`"]);
                 }
                 text
+            }
+            Key::Enter(id) => {
+                format!("before `%{}`", self.machines.name(*id))
+            }
+            &Key::Inner { id, state } => {
+                let machine = self.machines.get(id).owner(state);
+                let name = self.machines.name(id);
+                format!("{} in `%{name}`", machine.describe(state))
             }
             Key::Count { id, class } | Key::Wait { id, class } => {
                 let counter = self.nfa.counters[*id as usize];

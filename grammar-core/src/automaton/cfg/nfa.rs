@@ -22,6 +22,8 @@ pub(super) enum Callee {
     Rule(u32),
     /// A counted repetition.
     Counter(u32),
+    /// A machine that is embedded.
+    Machine(u32),
 }
 
 /// An edge.

@@ -1,11 +1,11 @@
 //! Slow and obvious: a recogniser by spans, and a runner that keeps every
 //! stack apart.
 
-use std::collections::BTreeSet;
+use std::{collections::BTreeSet, sync::Arc};
 
 use super::CfgMachine;
 use crate::{
-    automaton::{Automaton, Frame, StateId, Step},
+    automaton::{Automaton, Frame, Recognizer, StateId, Step},
     grammar::{Expr, ExprId, Grammar},
 };
 
@@ -61,6 +61,35 @@ impl Spans<'_> {
         })
     }
 
+    /// The ends of the texts of a machine.
+    fn machine(&self, machine: &Arc<dyn Automaton>, place: usize) -> u64 {
+        let n = self.text.len();
+        if place > n {
+            return 1 << place;
+        }
+        let mut recognizer =
+            Recognizer::new(Arc::clone(machine)).expect("no limit");
+        let mut ends = 0;
+        for end in place..=n {
+            let accepts = recognizer.is_accepting().expect("no limit");
+            ends |= u64::from(accepts) << end;
+            let viable = match self.text.get(end) {
+                None => {
+                    let next = recognizer.allowed_bytes().expect("no limit");
+                    ends |= u64::from(next.contains(&true)) << (n + 1);
+                    false
+                }
+                Some(&symbol) => u8::try_from(symbol).is_ok_and(|byte| {
+                    recognizer.push_byte(byte).expect("no limit")
+                }),
+            };
+            if !viable {
+                break;
+            }
+        }
+        ends
+    }
+
     fn each(&self, places: u64, step: impl Fn(usize) -> u64) -> u64 {
         (0..self.text.len() + 2)
             .filter(|place| places >> place & 1 == 1)
@@ -84,6 +113,10 @@ impl Spans<'_> {
                 self.symbol(symbol, place)
             }
             Expr::Rule(rule) => self.rules[rule.index()][place],
+            Expr::Machine(machine) => {
+                let machine = &self.grammar.machine(*machine).automaton;
+                self.machine(machine, place)
+            }
             Expr::Concat(parts) => {
                 parts.iter().fold(1 << place, |at, &part| {
                     self.each(at, |place| self.ends(part, place))

@@ -54,6 +54,12 @@ impl CfgMachine {
         let mut builder = RowBuilder::new();
         let moves = self.moves(&self.corner(goal).start);
         self.add_moves(goal, &moves, &mut builder)?;
+        for (&callee, seeds) in &moves.calls {
+            // What the rules that begin here read is there already.
+            if matches!(callee, Callee::Machine(_)) {
+                self.add_call(goal, callee, seeds, &mut builder)?;
+            }
+        }
         Ok(builder.build())
     }
 
@@ -91,6 +97,15 @@ impl CfgMachine {
         }
         let callee = self.table.intern(Key::Start(counter.rule))?;
         let row = self.state_row(callee)?;
+        if !row.calls.is_empty() {
+            let resume = if counter.is_last(class) {
+                self.end(counter.rule)?
+            } else {
+                self.table.intern(Key::Wait { id, class })?
+            };
+            builder.call(Call { resume, callee });
+            return Ok(builder.build());
+        }
         if counter.is_last(class) {
             add_row(row, Target::Done, Target::Done, &mut builder);
             return Ok(builder.build());
@@ -178,6 +193,14 @@ impl CfgMachine {
                     for &(atom, step) in &row.atoms {
                         builder.atom(atom, step);
                     }
+                    for &call in &row.calls {
+                        builder.call(call);
+                    }
+                    return Ok(());
+                }
+                if !row.calls.is_empty() {
+                    let resume = self.waiting(goal, target)?;
+                    builder.call(Call { resume, callee: start });
                     return Ok(());
                 }
                 add_row(row, target, target, builder);
@@ -191,10 +214,8 @@ impl CfgMachine {
                     .ranges()
                     .iter()
                     .all(|range| !matches!(range.step, Step::Call { .. }));
-                let resume = match target {
-                    Target::State(resume) => resume,
-                    Target::Done => self.end(goal)?,
-                };
+                let is_flat = is_flat && row.calls.is_empty();
+                let resume = self.waiting(goal, target)?;
                 if is_flat && row.atoms.is_empty() {
                     // Never a jump: a new frame has a register of its own.
                     let target = Target::State(resume);
@@ -203,8 +224,25 @@ impl CfgMachine {
                     builder.call(Call { resume, callee: start });
                 }
             }
+            Callee::Machine(id) => {
+                let resume = self.waiting(goal, target)?;
+                let callee = self.table.intern(Key::Enter(id))?;
+                builder.call(Call { resume, callee });
+            }
         }
         Ok(())
+    }
+
+    /// Returns the state in which a frame waits that goes to `target` then.
+    fn waiting(
+        &self,
+        goal: u32,
+        target: Target,
+    ) -> Result<StateId, AutomatonError> {
+        match target {
+            Target::State(resume) => Ok(resume),
+            Target::Done => self.end(goal),
+        }
     }
 
     /// Returns where a frame is once it has read its goal.

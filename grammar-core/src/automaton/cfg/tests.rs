@@ -5,9 +5,12 @@ use super::{
     oracle::{Runner, Symbol, judge},
 };
 use crate::{
-    automaton::{Atom, AtomToken},
+    automaton::{Atom, AtomToken, Automaton, RegexMachine},
     grammar::{Class, ExprId, Grammar, GrammarBuilder, RuleId, rewrite},
+    regular::Limits,
 };
+
+use std::sync::Arc;
 
 /// Xorshift: small, seeded, and the same everywhere.
 struct Random(u64);
@@ -29,6 +32,8 @@ struct Taste {
     /// Chances in 16 of a repetition.
     repeats: u32,
     max_times: u32,
+    /// Whether other machines are embedded.
+    machines: bool,
 }
 
 struct Generator {
@@ -81,6 +86,15 @@ impl Generator {
     }
 
     fn leaf(&mut self) -> ExprId {
+        if self.taste.machines && self.random.below(4) == 0 {
+            const PATTERNS: [&str; 6] =
+                ["a", "(?:ab)*", "a?b|a", "[a-é]b*", "(?:a|é){1,3}", ""];
+            let pattern = PATTERNS[self.random.below(6) as usize];
+            let machine = RegexMachine::new(pattern, Limits::new());
+            let machine: Arc<dyn Automaton> =
+                Arc::new(machine.expect("a pattern of this test"));
+            return self.builder.machine(pattern, &machine);
+        }
         match self.random.below(16) {
             0 => self.builder.empty(),
             1..=3 => self.builder.literal(b"a"),
@@ -169,18 +183,49 @@ fn compare_random(seeds: std::ops::Range<u64>, taste: Taste, unroll: u32) {
 
 #[test]
 fn random_grammars_without_counters() {
-    let taste = Taste { n_rules: 3, depth: 2, repeats: 3, max_times: 2 };
+    let taste = Taste {
+        n_rules: 3,
+        depth: 2,
+        repeats: 3,
+        max_times: 2,
+        machines: false,
+    };
     compare_random(0..400, taste, 64);
 }
 
 #[test]
 fn random_grammars_with_more_rules() {
-    let taste = Taste { n_rules: 6, depth: 2, repeats: 1, max_times: 2 };
+    let taste = Taste {
+        n_rules: 6,
+        depth: 2,
+        repeats: 1,
+        max_times: 2,
+        machines: false,
+    };
     compare_random(1000..1200, taste, 64);
 }
 
 #[test]
 fn random_grammars_with_counters() {
-    let taste = Taste { n_rules: 3, depth: 3, repeats: 6, max_times: 4 };
+    let taste = Taste {
+        n_rules: 3,
+        depth: 3,
+        repeats: 6,
+        max_times: 4,
+        machines: false,
+    };
     compare_random(2000..2300, taste, 0);
+}
+
+#[test]
+fn random_grammars_with_other_machines() {
+    let taste = Taste {
+        n_rules: 3,
+        depth: 2,
+        repeats: 3,
+        max_times: 3,
+        machines: true,
+    };
+    compare_random(3000..3300, taste, 64);
+    compare_random(4000..4150, taste, 0);
 }

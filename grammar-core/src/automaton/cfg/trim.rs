@@ -80,8 +80,9 @@ impl Productive {
 
     /// Returns true if and only if the callee has a non-empty text.
     fn calls(&self, nfa: &Nfa, callee: Callee) -> bool {
-        let rule = rule_of(nfa, callee);
-        self.reads[nfa.first[rule as usize] as usize]
+        // Machines without such a text are not called at all.
+        rule_of(nfa, callee)
+            .is_none_or(|rule| self.reads[nfa.first[rule as usize] as usize])
     }
 
     fn keeps(&self, nfa: &Nfa, edge: Edge) -> bool {
@@ -93,10 +94,11 @@ impl Productive {
     }
 }
 
-fn rule_of(nfa: &Nfa, callee: Callee) -> u32 {
+fn rule_of(nfa: &Nfa, callee: Callee) -> Option<u32> {
     match callee {
-        Callee::Rule(rule) => rule,
-        Callee::Counter(counter) => nfa.counters[counter as usize].rule,
+        Callee::Rule(rule) => Some(rule),
+        Callee::Counter(counter) => Some(nfa.counters[counter as usize].rule),
+        Callee::Machine(_) => None,
     }
 }
 
@@ -118,7 +120,7 @@ impl Back {
         let edges = all().map(|(from, edge)| (edge.to, (from, edge.label)));
         let calls = all().filter_map(|(from, edge)| match edge.label {
             Label::Call(callee) => {
-                Some((rule_of(nfa, callee), (from, edge.to)))
+                Some((rule_of(nfa, callee)?, (from, edge.to)))
             }
             Label::Empty | Label::Bytes { .. } | Label::Atom(_) => None,
         });

@@ -20,7 +20,7 @@ pub fn inline(grammar: &Grammar, analysis: &Analysis) -> Grammar {
     let n = grammar.exprs().len();
     let uses = uses(grammar);
     let mut pass = Pass {
-        builder: GrammarBuilder::with_atoms_of(grammar),
+        builder: GrammarBuilder::with_terminals_of(grammar),
         copies: vec![ExprId(0); n],
         weights: vec![Weight::default(); n],
         bodies: vec![None; grammar.rules().len()],
@@ -134,7 +134,7 @@ impl Pass {
                 return Weight { size, ..inner };
             }
             Expr::Empty | Expr::Concat(_) | Expr::Choice(_) => 0,
-            Expr::Atom(_) | Expr::Rule(_) => 1,
+            Expr::Atom(_) | Expr::Rule(_) | Expr::Machine(_) => 1,
         };
         let mut weight = Weight { size: own, broad: false };
         for part in expr.parts() {

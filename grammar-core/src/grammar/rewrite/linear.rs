@@ -10,7 +10,7 @@ use crate::grammar::{Expr, ExprId, Grammar, GrammarBuilder, RuleId};
 /// by a loop.
 #[must_use]
 pub fn linear(grammar: &Grammar) -> Grammar {
-    let mut builder = GrammarBuilder::with_atoms_of(grammar);
+    let mut builder = GrammarBuilder::with_terminals_of(grammar);
     for rule in grammar.rules() {
         builder.declare(rule.name.clone());
     }

@@ -28,6 +28,7 @@ fn copy(
         Expr::Literal(bytes) => builder.literal(bytes),
         Expr::Class(class) => builder.class(class.clone()),
         Expr::Atom(atom) => builder.known_atom(*atom),
+        Expr::Machine(machine) => builder.known_machine(*machine),
         Expr::Rule(rule) => builder.rule(*rule),
         Expr::Concat(_) => builder.concat(parts),
         Expr::Choice(_) => builder.choice(parts),
