@@ -2,6 +2,7 @@
 
 use std::fmt;
 
+use maskwright_grammar_core::regular::point_at;
 use serde_json::Value;
 
 use crate::location::Location;
@@ -73,6 +74,8 @@ pub enum ErrorKind {
     UnsupportedRegex {
         /// The pattern.
         pattern: String,
+        /// The byte at which it is.
+        offset: usize,
         /// The feature.
         feature: String,
     },
@@ -222,13 +225,17 @@ impl fmt::Display for SchemaError {
             ErrorKind::InvalidRegex { pattern, offset, message } => write!(
                 f,
                 "invalid regular expression {pattern:?} at {at}, byte \
-                 {offset}: {message}",
+                 {offset}: {message}{}",
+                point_at(pattern, *offset),
             ),
-            ErrorKind::UnsupportedRegex { pattern, feature } => write!(
-                f,
-                "regular expression {pattern:?} at {at} uses {feature}, \
-                 which is not a regular language; write it without",
-            ),
+            ErrorKind::UnsupportedRegex { pattern, offset, feature } => {
+                write!(
+                    f,
+                    "unsupported regular expression {pattern:?} at {at}, byte \
+                 {offset}: {feature}{}",
+                    point_at(pattern, *offset),
+                )
+            }
             ErrorKind::UnknownFormat { format } => write!(
                 f,
                 "unknown format {format:?} at {at}; spell it as a pattern, \

@@ -15,11 +15,15 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
+mod free_text;
 mod linked;
+mod tag_file;
+mod tags;
 
 use std::sync::Arc;
 
 pub use maskwright_gbnf::GbnfError;
+pub use maskwright_grammar_core::automaton::AtomToken;
 use maskwright_grammar_core::{
     automaton::{
         Automaton, AutomatonError, Recognizer, RegexMachine, RegexMachineError,
@@ -33,7 +37,11 @@ pub use maskwright_json_schema::{
 };
 use serde_json::Value;
 
-pub use self::linked::{GbnfOptions, NamedGrammar};
+pub use self::{
+    linked::{GbnfOptions, NamedGrammar},
+    tag_file::{TagFileError, Tool, ToolStyle},
+    tags::{Marker, Reasoning, StructuralTags, Tag, TagError},
+};
 use crate::{
     compiled::{BindError, CompiledGrammar},
     mask::TokenTrie,
@@ -157,6 +165,39 @@ impl Grammar {
         linked::compile(gbnf, options)
     }
 
+    /// Compiles free text with structural tags in it.
+    ///
+    /// # Errors
+    ///
+    /// Fails when the tags and their triggers do not fit each other.
+    pub fn from_tags(tags: &StructuralTags) -> Result<Grammar, GrammarError> {
+        tags::compile(tags).map_err(GrammarError::from)
+    }
+
+    /// Returns the grammar of a section of reasoning and then a text of this
+    /// one.
+    ///
+    /// ```
+    /// use maskwright::grammar::{Grammar, Marker, Reasoning};
+    ///
+    /// let label = Grammar::from_choices(&["yes", "no"])?;
+    /// let end = Marker::Text("</think>".to_owned());
+    /// let grammar = label.after_reasoning(&Reasoning::until(end))?;
+    /// assert!(grammar.accepts("1 < 2, and so </think>yes")?);
+    /// assert!(!grammar.accepts("yes")?);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// Fails when the end of the section is empty.
+    pub fn after_reasoning(
+        &self,
+        reasoning: &Reasoning,
+    ) -> Result<Grammar, GrammarError> {
+        tags::after_reasoning(self, reasoning).map_err(GrammarError::from)
+    }
+
     /// Wraps a machine of your own.
     pub fn from_automaton(automaton: Arc<dyn Automaton>) -> Grammar {
         Grammar { automaton, warnings: Arc::default(), schema: None }
@@ -219,6 +260,12 @@ pub enum GrammarError {
     /// The GBNF grammar is at fault.
     #[error(transparent)]
     Gbnf(#[from] GbnfError),
+    /// The structural tags, or the section of reasoning, are at fault.
+    #[error(transparent)]
+    Tags(#[from] TagError),
+    /// A file of tags or tools is at fault.
+    #[error(transparent)]
+    TagFile(#[from] TagFileError),
 }
 
 impl GrammarError {
@@ -235,6 +282,11 @@ impl GrammarError {
             }
             GrammarError::Regex(_) => "resource_limit",
             GrammarError::Gbnf(_) => "invalid_gbnf",
+            GrammarError::Tags(TagError::Machine(_)) => "resource_limit",
+            GrammarError::TagFile(TagFileError::Grammar { error, .. }) => {
+                error.kind()
+            }
+            GrammarError::Tags(_) | GrammarError::TagFile(_) => "invalid_tags",
         }
     }
 
@@ -254,7 +306,9 @@ impl GrammarError {
             GrammarError::Regex(RegexMachineError::Pattern(error)) => {
                 Some(error.offset().to_string())
             }
-            GrammarError::Regex(_) => None,
+            GrammarError::Regex(_)
+            | GrammarError::Tags(_)
+            | GrammarError::TagFile(_) => None,
             GrammarError::Gbnf(error) => {
                 Some(format!("{}:{}", error.line(), error.column()))
             }

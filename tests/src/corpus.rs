@@ -6,7 +6,7 @@ use std::{
 };
 
 use maskwright::grammar::{
-    FormatPolicy, Grammar, GrammarError, SchemaOptions,
+    FormatPolicy, Grammar, GrammarError, SchemaOptions, StructuralTags,
 };
 use serde::Deserialize;
 use serde_json::Value;
@@ -17,7 +17,8 @@ use serde_json::Value;
 pub struct Case {
     /// What the case is about.
     pub name: String,
-    /// What kind of grammar `input` is: `schema`, `regex`, `gbnf`, `choices`.
+    /// What kind of grammar `input` is: `schema`, `regex`, `gbnf`, `choices`,
+    /// `tags`.
     pub kind: String,
     /// The grammar.
     pub input: Value,
@@ -71,6 +72,11 @@ impl Case {
                 let choices: Vec<&str> =
                     choices.iter().filter_map(Value::as_str).collect();
                 Grammar::from_choices(&choices)
+            }
+            "tags" => {
+                let tags = self.input.to_string();
+                let tags = StructuralTags::from_json(&tags, &options)?;
+                Grammar::from_tags(&tags)
             }
             kind => panic!("case {:?} is of kind {kind:?}", self.name),
         }

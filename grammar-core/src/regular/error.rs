@@ -29,6 +29,8 @@ pub struct PatternError {
     offset: usize,
     message: String,
     limit: Option<LimitError>,
+    /// The pattern with a caret below; empty until the pattern is known.
+    pointer: String,
 }
 
 impl PatternError {
@@ -37,7 +39,9 @@ impl PatternError {
         offset: usize,
         message: impl Into<String>,
     ) -> PatternError {
-        PatternError { kind, offset, message: message.into(), limit: None }
+        let message = message.into();
+        let (limit, pointer) = (None, String::new());
+        PatternError { kind, offset, message, limit, pointer }
     }
 
     pub(super) fn limit(offset: usize, limit: LimitError) -> PatternError {
@@ -46,7 +50,14 @@ impl PatternError {
             offset,
             message: limit.to_string(),
             limit: Some(limit),
+            pointer: String::new(),
         }
+    }
+
+    /// Shows where in `pattern` the fault is.
+    pub(super) fn within(mut self, pattern: &str) -> PatternError {
+        self.pointer = point_at(pattern, self.offset);
+        self
     }
 
     /// What kind of fault it is.
@@ -72,11 +83,30 @@ impl PatternError {
 
 impl fmt::Display for PatternError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "at byte {} of the pattern: {}", self.offset, self.message)
+        let PatternError { offset, message, pointer, .. } = self;
+        write!(f, "at byte {offset} of the pattern: {message}{pointer}")
     }
 }
 
 impl std::error::Error for PatternError {}
+
+/// How many characters are shown before and after a caret.
+const MAX_CONTEXT: usize = 40;
+
+/// Shows the part of a pattern around a byte with a caret below that byte, in
+/// three lines that each begin with a line feed. Control characters are shown
+/// as dots.
+pub fn point_at(pattern: &str, offset: usize) -> String {
+    let at = pattern.floor_char_boundary(offset);
+    let (before, after) = pattern.split_at(at);
+    let skipped = before.chars().count().saturating_sub(MAX_CONTEXT);
+    let dots = if skipped > 0 { "..." } else { "" };
+    let show = |c: char| if c.is_control() { '.' } else { c };
+    let before: String = before.chars().skip(skipped).map(show).collect();
+    let after: String = after.chars().take(MAX_CONTEXT).map(show).collect();
+    let indent = " ".repeat(dots.len() + before.chars().count());
+    format!("\n  |\n  | {dots}{before}{after}\n  | {indent}^")
+}
 
 /// A regular expression that no language could be made from.
 #[derive(Clone, Copy, Debug, Eq, PartialEq, thiserror::Error)]

@@ -40,7 +40,9 @@ mod tests;
 pub use self::analysis::{Longest, Shortest, WordCount};
 pub use self::bytes::{Utf8Range, Utf8State};
 pub use self::class::{CharSet, MAX_CODE_POINT};
-pub use self::error::{LanguageError, PatternError, PatternErrorKind};
+pub use self::error::{
+    LanguageError, PatternError, PatternErrorKind, point_at,
+};
 pub use self::language::{Answer, Language, StateId, Transition};
 pub use self::limits::{LimitError, LimitKind, Limits};
 pub use self::regex::Regex;

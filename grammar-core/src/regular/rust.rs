@@ -42,25 +42,29 @@ impl Regex {
         pattern: &str,
         limits: &Limits,
     ) -> Result<Regex, PatternError> {
-        check_length(pattern, limits)?;
-        let rewritten = Rewritten::new(pattern);
-        let nest_limit = u32::try_from(limits.max_nesting());
-        let ast = ast::parse::ParserBuilder::new()
-            .nest_limit(nest_limit.unwrap_or(u32::MAX))
-            .build()
-            .parse(&rewritten.pattern)
-            .map_err(|error| rewritten.parse_error(&error, limits))?;
-        check_size(&ast, limits)?;
-        let hir = hir::translate::TranslatorBuilder::new()
-            .utf8(true)
-            .build()
-            .translate(&rewritten.pattern, &ast)
-            .map_err(|error| {
-                rewritten.error(error.span(), error.kind().to_string())
-            })?;
-        let emitter = Emitter { ops: Vec::new(), looks: &rewritten };
-        hir::visit(&hir, emitter).map(Regex::from_ops)
+        parse(pattern, limits).map_err(|error| error.within(pattern))
     }
+}
+
+fn parse(pattern: &str, limits: &Limits) -> Result<Regex, PatternError> {
+    check_length(pattern, limits)?;
+    let rewritten = Rewritten::new(pattern);
+    let nest_limit = u32::try_from(limits.max_nesting());
+    let ast = ast::parse::ParserBuilder::new()
+        .nest_limit(nest_limit.unwrap_or(u32::MAX))
+        .build()
+        .parse(&rewritten.pattern)
+        .map_err(|error| rewritten.parse_error(&error, limits))?;
+    check_size(&ast, limits)?;
+    let hir = hir::translate::TranslatorBuilder::new()
+        .utf8(true)
+        .build()
+        .translate(&rewritten.pattern, &ast)
+        .map_err(|error| {
+            rewritten.error(error.span(), error.kind().to_string())
+        })?;
+    let emitter = Emitter { ops: Vec::new(), looks: &rewritten };
+    hir::visit(&hir, emitter).map(Regex::from_ops)
 }
 
 pub(super) fn check_length(
@@ -230,18 +234,45 @@ impl Rewritten {
                     LimitError::new(LimitKind::Nesting, limit, limit + 1);
                 PatternError::limit(offset, error)
             }
-            ast::ErrorKind::UnsupportedBackreference => PatternError::new(
-                PatternErrorKind::Backreference,
-                offset,
-                "backreferences are not regular; write the alternatives out",
-            ),
-            kind => PatternError::new(
-                PatternErrorKind::Syntax,
-                offset,
-                kind.to_string(),
-            ),
+            ast::ErrorKind::UnsupportedBackreference => backreference(offset),
+            kind => {
+                let span = error.span();
+                let after = self.pattern.get(span.start.offset..);
+                let (kind, message) = named(kind, after.unwrap_or_default());
+                PatternError::new(kind, offset, message)
+            }
         }
     }
+}
+
+/// Names what an error is about that the parser knows as something else.
+fn named(kind: &ast::ErrorKind, rest: &str) -> (PatternErrorKind, String) {
+    use PatternErrorKind::{Atomic, Backreference, Syntax};
+    let (named, message) = match kind {
+        ast::ErrorKind::FlagUnrecognized if rest.starts_with('>') => (
+            Atomic,
+            "atomic groups `(?>...)` are not supported; use `(?:...)`",
+        ),
+        ast::ErrorKind::FlagUnrecognized if rest.starts_with('(') => (
+            Atomic,
+            "conditional groups are not supported; write both cases out",
+        ),
+        ast::ErrorKind::FlagUnrecognized if rest.starts_with('=') => {
+            (Backreference, NOT_REGULAR)
+        }
+        ast::ErrorKind::EscapeUnrecognized if rest.starts_with("\\k") => {
+            (Backreference, NOT_REGULAR)
+        }
+        _ => return (Syntax, kind.to_string()),
+    };
+    (named, message.to_owned())
+}
+
+const NOT_REGULAR: &str =
+    "backreferences are not regular; write the alternatives out";
+
+fn backreference(offset: usize) -> PatternError {
+    PatternError::new(PatternErrorKind::Backreference, offset, NOT_REGULAR)
 }
 
 /// Turns the nodes of an expression into postfix operations.

@@ -364,8 +364,8 @@ impl<'a> Reader<'_, 'a> {
                     ErrorKind::InvalidRegex { pattern, offset, message };
                 return Err(SchemaError::new(kind, place));
             }
-            PatternError::Unsupported { feature } => SchemaError::new(
-                ErrorKind::UnsupportedRegex { pattern, feature },
+            PatternError::Unsupported { offset, feature } => SchemaError::new(
+                ErrorKind::UnsupportedRegex { pattern, offset, feature },
                 place,
             ),
             PatternError::TooLarge { limit, value } => SchemaError::limit(

@@ -16,6 +16,8 @@ pub enum PatternError {
     },
     /// It is not regular.
     Unsupported {
+        /// The byte at which it is.
+        offset: usize,
         /// The feature.
         feature: String,
     },
@@ -55,7 +57,8 @@ impl Pattern {
                 PatternErrorKind::Backreference
                 | PatternErrorKind::Atomic
                 | PatternErrorKind::Unsupported => {
-                    PatternError::Unsupported { feature: message }
+                    let offset = error.offset();
+                    PatternError::Unsupported { offset, feature: message }
                 }
                 _ => PatternError::Invalid { offset: error.offset(), message },
             }
@@ -66,7 +69,10 @@ impl Pattern {
                 limit: limit.limit() as u64,
                 value: limit.given() as u64,
             },
-            error => PatternError::Unsupported { feature: error.to_string() },
+            error => PatternError::Unsupported {
+                offset: 0,
+                feature: error.to_string(),
+            },
         })?;
         Ok(Pattern { source: source.into(), regex, language })
     }

@@ -53,9 +53,7 @@ impl Regex {
         pattern: &str,
         limits: &Limits,
     ) -> Result<Regex, PatternError> {
-        super::rust::check_length(pattern, limits)?;
-        let reading = Reading::Lenient;
-        parser::parse(pattern, limits, reading).map(|regex| regex.search())
+        read(pattern, limits, Reading::Lenient).map(|regex| regex.search())
     }
 
     /// Checks that a pattern is in the syntax of ECMA-262 with the `u` flag,
@@ -68,7 +66,16 @@ impl Regex {
         pattern: &str,
         limits: &Limits,
     ) -> Result<(), PatternError> {
-        super::rust::check_length(pattern, limits)?;
-        parser::parse(pattern, limits, Reading::Strict).map(|_| ())
+        read(pattern, limits, Reading::Strict).map(|_| ())
     }
+}
+
+fn read(
+    pattern: &str,
+    limits: &Limits,
+    reading: Reading,
+) -> Result<Regex, PatternError> {
+    super::rust::check_length(pattern, limits)
+        .and_then(|()| parser::parse(pattern, limits, reading))
+        .map_err(|error| error.within(pattern))
 }

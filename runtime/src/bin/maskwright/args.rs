@@ -11,7 +11,7 @@ use maskwright::grammar::{
     Whitespace,
 };
 
-use crate::fail::Fail;
+use crate::{fail::Fail, tags::TagArgs};
 
 /// How the texts of a schema's instances may be written.
 #[derive(Args, Clone, Debug, Default)]
@@ -168,6 +168,14 @@ pub(crate) struct GrammarSource {
     /// A file with a grammar in GBNF, whose rule `root` it starts at
     #[arg(long, value_name = "FILE")]
     pub(crate) gbnf: Option<PathBuf>,
+    /// A file of structural tags (JSON): free text in which a trigger
+    /// switches to a grammar
+    #[arg(long, value_name = "FILE")]
+    pub(crate) tags: Option<PathBuf>,
+    /// A file with a list of tools (JSON), each with a name and the schema
+    /// of its arguments, which may be called in free text
+    #[arg(long, value_name = "FILE")]
+    pub(crate) tools: Option<PathBuf>,
 }
 
 /// A grammar, and how its texts may be written.
@@ -177,6 +185,8 @@ pub(crate) struct GrammarArgs {
     pub(crate) source: GrammarSource,
     #[command(flatten)]
     pub(crate) options: SchemaArgs,
+    #[command(flatten)]
+    pub(crate) tags: TagArgs,
 }
 
 impl GrammarArgs {
@@ -197,11 +207,15 @@ impl GrammarArgs {
         } else if let Some(choices) = &source.choices {
             Grammar::from_choices(choices)
         } else if let Some(file) = &source.gbnf {
-            Grammar::from_gbnf(&read(file)?)
+            self.tags.gbnf(file, options)?
+        } else if let Some(file) = &source.tags {
+            TagArgs::tags(file, &options)?
+        } else if let Some(file) = &source.tools {
+            self.tags.tools(file, &options)?
         } else {
             return Ok(None);
         };
-        let grammar = grammar?;
+        let grammar = self.tags.with_reasoning(grammar?)?;
         let mut stderr = std::io::stderr().lock();
         for warning in grammar.warnings() {
             writeln!(stderr, "warning: {warning}").map_err(Fail::write)?;
@@ -216,8 +230,8 @@ impl GrammarArgs {
     ) -> Result<Grammar, Fail> {
         self.compile(defaults)?.ok_or_else(|| {
             Fail::usage(
-                "name a grammar: one of --schema, --json, --regex, --choices \
-                 and --gbnf"
+                "name a grammar: one of --schema, --json, --regex, --choices, \
+                 --gbnf, --tags and --tools"
                     .to_owned(),
             )
         })

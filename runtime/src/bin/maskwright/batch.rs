@@ -6,8 +6,10 @@
 //! {"id": 1, "schema": {"type": "integer"}, "options": {}, "texts": ["1"]}
 //! ```
 //!
-//! with one of `schema`, `regex`, `gbnf` and `choices`; one line out, in the
-//! order of the input:
+//! with one of `schema`, `regex`, `gbnf`, `choices` and `tags` (what a file of
+//! tags holds). With `gbnf`, `grammars` may have the grammars that it names
+//! (texts in GBNF, or objects with one grammar of another kind). One line
+//! out, in the order of the input:
 //!
 //! ```json
 //! {"id": 1, "error": null, "accepted": [true], "stopped_at": [null],
@@ -27,7 +29,10 @@ use std::{
 
 use maskwright::{
     check::{Checker, TokenChecker},
-    grammar::{Grammar, GrammarError, SchemaOptions},
+    grammar::{
+        GbnfOptions, Grammar, GrammarError, NamedGrammar, SchemaOptions,
+        StructuralTags,
+    },
 };
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -43,10 +48,23 @@ struct Request {
     regex: Option<String>,
     gbnf: Option<String>,
     choices: Option<Vec<String>>,
+    tags: Option<Value>,
+    #[serde(default)]
+    grammars: BTreeMap<String, Named>,
     #[serde(default)]
     options: Options,
     #[serde(default)]
     texts: Vec<String>,
+}
+
+/// A grammar that another one names.
+#[derive(Debug, Deserialize)]
+#[serde(untagged)]
+enum Named {
+    Gbnf(String),
+    Schema { schema: Value },
+    Regex { regex: String },
+    Choices { choices: Vec<String> },
 }
 
 /// How the texts may be written; what is absent is taken at its widest.
@@ -211,28 +229,58 @@ fn compile(request: &Request, number: usize) -> Result<Grammar, Problem> {
         request.regex.is_some(),
         request.gbnf.is_some(),
         request.choices.is_some(),
+        request.tags.is_some(),
     ];
     if given.iter().filter(|&&given| given).count() != 1 {
-        let message = "give just one of `schema`, `regex`, `gbnf` and \
-                       `choices`";
+        let message = "give just one of `schema`, `regex`, `gbnf`, \
+                       `choices` and `tags`";
         let location = Some(format!("line {number}"));
         return Err(Problem::new("bad_line", message.to_owned(), location));
     }
+    let options = request.options.schema_options().map_err(|message| {
+        let location = Some("options".to_owned());
+        Problem::new("bad_option", message, location)
+    })?;
     if let Some(schema) = &request.schema {
-        let options = request.options.schema_options().map_err(|message| {
-            let location = Some("options".to_owned());
-            Problem::new("bad_option", message, location)
-        })?;
         return Ok(Grammar::from_schema_value(schema, &options)?);
     }
     if let Some(regex) = &request.regex {
         return Ok(Grammar::from_regex(regex)?);
     }
     if let Some(gbnf) = &request.gbnf {
-        return Ok(Grammar::from_gbnf(gbnf)?);
+        return Ok(linked(gbnf, &request.grammars, options)?);
+    }
+    if let Some(tags) = &request.tags {
+        let tags = StructuralTags::from_json(&tags.to_string(), &options);
+        return Ok(Grammar::from_tags(&tags.map_err(GrammarError::from)?)?);
     }
     let choices = request.choices.as_deref().unwrap_or_default();
     Ok(Grammar::from_choices(choices)?)
+}
+
+fn linked(
+    gbnf: &str,
+    named: &BTreeMap<String, Named>,
+    schema: SchemaOptions,
+) -> Result<Grammar, GrammarError> {
+    let mut options = GbnfOptions::default();
+    for (name, named) in named {
+        let grammar = match named {
+            Named::Gbnf(text) => NamedGrammar::Gbnf(text.clone()),
+            Named::Schema { schema: value } => NamedGrammar::Grammar(
+                Grammar::from_schema_value(value, &schema)?,
+            ),
+            Named::Regex { regex } => {
+                NamedGrammar::Grammar(Grammar::from_regex(regex)?)
+            }
+            Named::Choices { choices } => {
+                NamedGrammar::Grammar(Grammar::from_choices(choices)?)
+            }
+        };
+        options.grammars.insert(name.clone(), grammar);
+    }
+    options.schema = schema;
+    Grammar::from_gbnf_with(gbnf, &options)
 }
 
 impl Options {

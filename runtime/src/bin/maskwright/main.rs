@@ -9,6 +9,7 @@ mod fail;
 mod generate;
 mod mask;
 mod model;
+mod tags;
 
 use std::{io::Write, process::ExitCode};
 
