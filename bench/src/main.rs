@@ -4,6 +4,7 @@
 mod clock;
 mod corpus;
 mod engine;
+mod grammars;
 mod maskbench;
 mod measure;
 mod memory;
@@ -46,6 +47,7 @@ fn run() -> Result<(), String> {
             Ok(())
         }
         Command::MaskBench => maskbench::run(&options),
+        Command::Grammars => grammars::run(&options),
         Command::MemoryChild => maskbench::memory_child(&options),
     }
 }

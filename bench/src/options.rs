@@ -23,7 +23,11 @@ maskwright-bench maskbench [options]
                     decided an instance otherwise than MaskBench says
   --no-memory       do not measure peak memory (each engine runs once more,
                     in a process of its own)
-  --summary-json    end with one line of JSON";
+  --summary-json    end with one line of JSON
+maskwright-bench grammars [--tokenizer FILE] [--filter NAME] [--engine NAME]
+                    [--slowest N] [--dump FILE]
+                    grammars in GBNF and in Lark, over long texts; --dump
+                    writes them for xgrammar_grammars.py";
 
 /// What to run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -32,6 +36,8 @@ pub enum Command {
     Help,
     /// The comparison over MaskBench.
     MaskBench,
+    /// Print the comparison of context-free grammars.
+    Grammars,
     /// One engine alone, for its peak memory (started by `maskbench`).
     MemoryChild,
 }
@@ -120,6 +126,7 @@ fn parse(mut parser: lexopt::Parser) -> Result<Options, lexopt::Error> {
             Value(name) if options.command == Command::Help => {
                 options.command = match name.to_str() {
                     Some("maskbench") => Command::MaskBench,
+                    Some("grammars") => Command::Grammars,
                     Some("memory-child") => Command::MemoryChild,
                     _ => return Err(Value(name).unexpected()),
                 };

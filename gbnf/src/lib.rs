@@ -49,6 +49,7 @@
 //! | large repetitions | refused, or expanded | counted |
 //! | a rule that is defined twice | the last one wins | an error |
 //! | a rule that derives nothing | accepted | an error |
+//! | `%json`, `%regex`, `%grammar` | errors | other grammars, as above |
 //! | a rule that nothing uses | accepted | a warning |
 //! | left recursion | refused, or endless | works |
 //! | unknown escapes, surrogates, values past U+10FFFF | vary | errors |

@@ -20,6 +20,9 @@ mod linked;
 mod tag_file;
 mod tags;
 
+#[cfg(test)]
+mod tests;
+
 use std::sync::Arc;
 
 pub use maskwright_gbnf::GbnfError;

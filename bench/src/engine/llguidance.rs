@@ -16,6 +16,8 @@ use crate::tokenizer::Shape;
 #[allow(missing_debug_implementations, reason = "the factory has no Debug")]
 pub struct LlGuidance {
     factory: ParserFactory,
+    /// Whether sources are grammars in Lark, and not schemas.
+    is_lark: bool,
 }
 
 impl LlGuidance {
@@ -38,7 +40,12 @@ impl LlGuidance {
         )
         .map_err(|error| error.to_string())?;
         factory.quiet();
-        Ok(LlGuidance { factory })
+        Ok(LlGuidance { factory, is_lark: false })
+    }
+
+    /// The same engine for grammars in its Lark dialect.
+    pub fn for_lark(self) -> LlGuidance {
+        LlGuidance { is_lark: true, ..self }
     }
 }
 
@@ -48,9 +55,13 @@ impl Engine for LlGuidance {
     }
 
     fn open(&self, schema: &str) -> Result<Box<dyn Sequence>, String> {
-        let schema =
-            serde_json::from_str(schema).map_err(|error| error.to_string())?;
-        let grammar = TopLevelGrammar::from_json_schema(schema);
+        let grammar = if self.is_lark {
+            TopLevelGrammar::from_lark(schema.to_owned())
+        } else {
+            let schema = serde_json::from_str(schema)
+                .map_err(|error| error.to_string())?;
+            TopLevelGrammar::from_json_schema(schema)
+        };
         let matcher = Matcher::new(self.factory.create_parser(grammar));
         match matcher.get_error() {
             Some(error) => Err(error),

@@ -10,6 +10,7 @@ use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use maskwright::compiled::CompiledGrammar;
+use maskwright::grammar::Grammar;
 use maskwright::mask::{MaskStats, TokenTrie};
 use maskwright::matcher::Matcher;
 use maskwright::vocabulary::{TokenId, Vocabulary};
@@ -32,6 +33,8 @@ pub struct Maskwright {
 struct Shared {
     tokens: Arc<TokenTrie>,
     options: Options,
+    /// Whether sources are grammars in GBNF, and not schemas.
+    is_gbnf: bool,
 }
 
 impl Maskwright {
@@ -59,8 +62,19 @@ impl Maskwright {
         let options = Options { text, ..Options::default() };
         tokens.warm_up(&options);
         let next = Mutex::new(Arc::new(tokens.snapshot()));
-        let shared = Arc::new(Shared { tokens, options });
+        let shared = Arc::new(Shared { tokens, options, is_gbnf: false });
         Ok(Maskwright { shared, next })
+    }
+
+    /// The same engine for grammars in GBNF.
+    pub fn for_gbnf(self) -> Maskwright {
+        let Shared { tokens, options, .. } = &*self.shared;
+        let shared = Shared {
+            tokens: Arc::clone(tokens),
+            options: options.clone(),
+            is_gbnf: true,
+        };
+        Maskwright { shared: Arc::new(shared), next: self.next }
     }
 }
 
@@ -87,9 +101,14 @@ fn open(
     schema: &str,
     tokens: Arc<TokenTrie>,
 ) -> Result<Box<dyn Sequence>, String> {
-    let compiled =
-        compile(schema, &shared.options).map_err(|error| error.to_string())?;
-    let grammar = CompiledGrammar::new(compiled.automaton, tokens)
+    let automaton = if shared.is_gbnf {
+        let grammar = Grammar::from_gbnf(schema);
+        Arc::clone(grammar.map_err(|error| error.to_string())?.automaton())
+    } else {
+        let compiled = compile(schema, &shared.options);
+        compiled.map_err(|error| error.to_string())?.automaton
+    };
+    let grammar = CompiledGrammar::new(automaton, tokens)
         .map_err(|error| error.to_string())?;
     let matcher =
         Matcher::new(Arc::new(grammar)).map_err(|error| error.to_string())?;

@@ -5,6 +5,10 @@
 //! that begin with that trigger: the rest of its beginning, a text of its
 //! grammar, and its end; then it is free again.
 //!
+//! The first trigger that is complete counts, and of two that are complete
+//! with the same character, the longer. Hence a trigger that begins another
+//! one stands for both, and what merely resembles a trigger is text.
+//!
 //! # Example
 //!
 //! ```
@@ -310,11 +314,8 @@ impl Triggers {
                     return Err(TagError::Empty { what });
                 }
             };
-            if let Some(text) = begin
-                && tags.triggers.is_empty()
-                && !texts.iter().any(|other| other == text)
-            {
-                texts.push(text.to_owned());
+            if tags.triggers.is_empty() {
+                texts.extend(begin.map(str::to_owned));
             }
             begins.push(begin);
         }
@@ -322,7 +323,7 @@ impl Triggers {
             let what = "a trigger".to_owned();
             return Err(TagError::Empty { what });
         }
-        let mut triggers = Triggers { texts, of: Vec::new() };
+        let mut triggers = Triggers { texts: shortest(texts), of: Vec::new() };
         triggers.check_hidden()?;
         let free = FreeText::new(&triggers.texts());
         for (index, begin) in begins.into_iter().enumerate() {
@@ -340,14 +341,17 @@ impl Triggers {
             });
             triggers.of.push(of.transpose()?);
         }
-        for (index, trigger) in triggers.texts.iter().enumerate() {
-            let mut used = triggers.of.iter().flatten();
-            if !used.any(|&(of, _)| of == index) {
-                let trigger = trigger.clone();
-                return Err(TagError::Unused { trigger });
-            }
+        let mut unused = vec![true; triggers.texts.len()];
+        for &(trigger, _) in triggers.of.iter().flatten() {
+            unused[trigger] = false;
         }
-        Ok(triggers)
+        match unused.iter().position(|&unused| unused) {
+            Some(index) => {
+                let trigger = triggers.texts[index].clone();
+                Err(TagError::Unused { trigger })
+            }
+            None => Ok(triggers),
+        }
     }
 
     fn texts(&self) -> Vec<&str> {
@@ -367,6 +371,14 @@ impl Triggers {
         }
         Ok(())
     }
+}
+
+/// Leaves out what is there twice, and what another text begins.
+fn shortest(mut texts: Vec<String>) -> Vec<String> {
+    // What a text begins comes right behind it.
+    texts.sort_unstable();
+    texts.dedup_by(|next, kept| next.starts_with(&**kept));
+    texts
 }
 
 /// The rules after one number of tags.

@@ -86,6 +86,27 @@ fn regex_cases() {
     }
 }
 
+#[test]
+fn gbnf_cases() {
+    let Some(file) = shared("cases/gbnf.jsonl") else { return };
+    let text = fs::read_to_string(file).expect("a readable file");
+    let mut n_read = 0;
+    for line in text.lines() {
+        let case: Value = serde_json::from_str(line).expect("JSON lines");
+        // One is told in words; the hostile tests spell it out.
+        let Some(gbnf) = case["input"].as_str() else { continue };
+        let grammar = Grammar::from_gbnf(gbnf).expect(gbnf);
+        for text in texts(&case, "accept") {
+            assert!(grammar.accepts(&text).expect("within limits"), "{text}");
+        }
+        for text in texts(&case, "reject") {
+            assert!(!grammar.accepts(&text).expect("within limits"), "{text}");
+        }
+        n_read += 1;
+    }
+    assert!(n_read > 20, "{n_read} grammars");
+}
+
 fn texts(case: &Value, kind: &str) -> Vec<String> {
     let texts = case[kind].as_array().into_iter().flatten();
     texts.filter_map(|text| Some(text.as_str()?.to_owned())).collect()
