@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 use tokenizers::Tokenizer;
 
 use crate::clock::{Clock, Span};
-use crate::engine::{Engine, LlGuidance, Maskwright};
+use crate::engine::{Engine, LlGuidance, Maskwright, Source};
 use crate::options::Options;
 use crate::stats::{Distribution, micros, short};
 use crate::tokenizer::{self, Shape};
@@ -91,8 +91,8 @@ pub fn run(options: &Options) -> Result<(), String> {
     if let Some(path) = &options.dump {
         dump(&grammars, shape, path)?;
     }
-    let ours = Maskwright::load(&path, shape)?.for_gbnf();
-    let peer = LlGuidance::load(&path, shape)?.for_lark();
+    let ours = Maskwright::load(&path, shape)?.reading(Source::Grammar);
+    let peer = LlGuidance::load(&path, shape)?.reading(Source::Grammar);
     let clock = Clock::calibrated();
     let mut words = vec![0; shape.words()];
     println!(

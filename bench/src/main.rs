@@ -9,6 +9,7 @@ mod maskbench;
 mod measure;
 mod memory;
 mod options;
+mod patterns;
 mod places;
 mod progress;
 mod report;
@@ -48,6 +49,7 @@ fn run() -> Result<(), String> {
         }
         Command::MaskBench => maskbench::run(&options),
         Command::Grammars => grammars::run(&options),
+        Command::Patterns => patterns::run(&options),
         Command::MemoryChild => maskbench::memory_child(&options),
     }
 }

@@ -27,7 +27,9 @@ maskwright-bench maskbench [options]
 maskwright-bench grammars [--tokenizer FILE] [--filter NAME] [--engine NAME]
                     [--slowest N] [--dump FILE]
                     grammars in GBNF and in Lark, over long texts; --dump
-                    writes them for xgrammar_grammars.py";
+                    writes them for xgrammar_grammars.py
+maskwright-bench patterns [--tokenizer FILE]
+                    hard regular expressions, along random texts";
 
 /// What to run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -38,6 +40,8 @@ pub enum Command {
     MaskBench,
     /// Print the comparison of context-free grammars.
     Grammars,
+    /// Print the comparison of regular expressions.
+    Patterns,
     /// One engine alone, for its peak memory (started by `maskbench`).
     MemoryChild,
 }
@@ -127,6 +131,7 @@ fn parse(mut parser: lexopt::Parser) -> Result<Options, lexopt::Error> {
                 options.command = match name.to_str() {
                     Some("maskbench") => Command::MaskBench,
                     Some("grammars") => Command::Grammars,
+                    Some("patterns") => Command::Patterns,
                     Some("memory-child") => Command::MemoryChild,
                     _ => return Err(Value(name).unexpected()),
                 };

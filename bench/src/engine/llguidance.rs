@@ -9,15 +9,14 @@ use llguidance::toktrie::InferenceCapabilities;
 use llguidance::{Matcher, ParserFactory};
 use toktrie_hf_tokenizers::ByteTokenizer;
 
-use super::{Engine, Prototype, Sequence};
+use super::{Engine, Prototype, Sequence, Source};
 use crate::tokenizer::Shape;
 
 /// The engine with its tokenizer environment.
 #[allow(missing_debug_implementations, reason = "the factory has no Debug")]
 pub struct LlGuidance {
     factory: ParserFactory,
-    /// Whether sources are grammars in Lark, and not schemas.
-    is_lark: bool,
+    source: Source,
 }
 
 impl LlGuidance {
@@ -40,12 +39,12 @@ impl LlGuidance {
         )
         .map_err(|error| error.to_string())?;
         factory.quiet();
-        Ok(LlGuidance { factory, is_lark: false })
+        Ok(LlGuidance { factory, source: Source::Schema })
     }
 
-    /// The same engine for grammars in its Lark dialect.
-    pub fn for_lark(self) -> LlGuidance {
-        LlGuidance { is_lark: true, ..self }
+    /// The same engine for texts of this kind.
+    pub fn reading(self, source: Source) -> LlGuidance {
+        LlGuidance { source, ..self }
     }
 }
 
@@ -55,12 +54,14 @@ impl Engine for LlGuidance {
     }
 
     fn open(&self, schema: &str) -> Result<Box<dyn Sequence>, String> {
-        let grammar = if self.is_lark {
-            TopLevelGrammar::from_lark(schema.to_owned())
-        } else {
-            let schema = serde_json::from_str(schema)
-                .map_err(|error| error.to_string())?;
-            TopLevelGrammar::from_json_schema(schema)
+        let grammar = match self.source {
+            Source::Grammar => TopLevelGrammar::from_lark(schema.to_owned()),
+            Source::Regex => TopLevelGrammar::from_regex(schema),
+            Source::Schema => {
+                let schema = serde_json::from_str(schema)
+                    .map_err(|error| error.to_string())?;
+                TopLevelGrammar::from_json_schema(schema)
+            }
         };
         let matcher = Matcher::new(self.factory.create_parser(grammar));
         match matcher.get_error() {

@@ -15,10 +15,10 @@ use maskwright::mask::{MaskStats, TokenTrie};
 use maskwright::matcher::Matcher;
 use maskwright::vocabulary::{TokenId, Vocabulary};
 use maskwright_json_schema::{
-    Escapes, Numbers, Options, Order, TextPolicy, Whitespace, compile,
+    Escapes, Numbers, Options, Order, TextPolicy, Whitespace,
 };
 
-use super::{Engine, Prototype, Sequence};
+use super::{Engine, Prototype, Sequence, Source};
 use crate::tokenizer::Shape;
 
 /// The engine with its vocabulary.
@@ -33,8 +33,7 @@ pub struct Maskwright {
 struct Shared {
     tokens: Arc<TokenTrie>,
     options: Options,
-    /// Whether sources are grammars in GBNF, and not schemas.
-    is_gbnf: bool,
+    kind: Source,
 }
 
 impl Maskwright {
@@ -62,17 +61,18 @@ impl Maskwright {
         let options = Options { text, ..Options::default() };
         tokens.warm_up(&options);
         let next = Mutex::new(Arc::new(tokens.snapshot()));
-        let shared = Arc::new(Shared { tokens, options, is_gbnf: false });
+        let shared =
+            Arc::new(Shared { tokens, options, kind: Source::Schema });
         Ok(Maskwright { shared, next })
     }
 
-    /// The same engine for grammars in GBNF.
-    pub fn for_gbnf(self) -> Maskwright {
+    /// The same engine for texts of this kind.
+    pub fn reading(self, kind: Source) -> Maskwright {
         let Shared { tokens, options, .. } = &*self.shared;
         let shared = Shared {
             tokens: Arc::clone(tokens),
             options: options.clone(),
-            is_gbnf: true,
+            kind,
         };
         Maskwright { shared: Arc::new(shared), next: self.next }
     }
@@ -101,30 +101,30 @@ fn open(
     schema: &str,
     tokens: Arc<TokenTrie>,
 ) -> Result<Box<dyn Sequence>, String> {
-    let automaton = if shared.is_gbnf {
-        let grammar = Grammar::from_gbnf(schema);
-        Arc::clone(grammar.map_err(|error| error.to_string())?.automaton())
-    } else {
-        let compiled = compile(schema, &shared.options);
-        compiled.map_err(|error| error.to_string())?.automaton
+    let grammar = match shared.kind {
+        Source::Grammar => Grammar::from_gbnf(schema),
+        Source::Regex => Grammar::from_regex(schema),
+        Source::Schema => Grammar::from_schema(schema, &shared.options),
     };
+    let grammar = grammar.map_err(|error| error.to_string())?;
+    let automaton = Arc::clone(grammar.automaton());
     let grammar = CompiledGrammar::new(automaton, tokens)
         .map_err(|error| error.to_string())?;
     let matcher =
         Matcher::new(Arc::new(grammar)).map_err(|error| error.to_string())?;
     let source =
-        Source { shared: Arc::clone(shared), schema: Arc::from(schema) };
+        Origin { shared: Arc::clone(shared), schema: Arc::from(schema) };
     Ok(Box::new(Running { matcher, source }))
 }
 
 /// What a cold sequence is made from.
 #[derive(Clone)]
-struct Source {
+struct Origin {
     shared: Arc<Shared>,
     schema: Arc<str>,
 }
 
-impl Prototype for Source {
+impl Prototype for Origin {
     fn start(&self) -> Result<Box<dyn Sequence>, String> {
         let tokens = Arc::new(self.shared.tokens.snapshot());
         open(&self.shared, &self.schema, tokens)
@@ -133,7 +133,7 @@ impl Prototype for Source {
 
 struct Running {
     matcher: Matcher,
-    source: Source,
+    source: Origin,
 }
 
 impl Sequence for Running {

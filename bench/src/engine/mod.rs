@@ -12,6 +12,17 @@ use ::maskwright::mask::MaskStats;
 
 pub use self::{llguidance::LlGuidance, maskwright::Maskwright};
 
+/// What the texts are that an engine is given.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub enum Source {
+    /// JSON Schemas.
+    Schema,
+    /// Context-free grammars in the engine's own notation.
+    Grammar,
+    /// Regular expressions that match whole texts.
+    Regex,
+}
+
 /// A grammar engine with its vocabulary loaded.
 pub trait Engine {
     /// The name for the tables.
@@ -20,7 +31,7 @@ pub trait Engine {
     /// Gets ready for the next [`Engine::open`], outside the clock.
     fn prepare(&self) {}
 
-    /// From a schema's text to a sequence ready for its first mask.
+    /// From a source's text to a sequence ready for its first mask.
     ///
     /// # Errors
     ///

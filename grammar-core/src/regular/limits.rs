@@ -15,14 +15,14 @@ pub struct Limits {
 
 impl Limits {
     /// The default limits: 64 KiB of pattern, 65,536 terms, groups nested
-    /// 250 deep, 10,000 states, 16,777,216 words of terms and rows in all, and
+    /// 250 deep, 100,000 states, 16,777,216 words of terms and rows in all, and
     /// 2,000 states looked at to answer one question.
     pub const fn new() -> Limits {
         Limits {
             max_pattern_bytes: 1 << 16,
             max_terms: 1 << 16,
             max_nesting: 250,
-            max_states: 10_000,
+            max_states: 100_000,
             max_arena: 1 << 24,
             search_budget: 2_000,
         }

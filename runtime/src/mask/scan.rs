@@ -61,7 +61,7 @@ enum Kind {
 pub(super) struct Simple {
     /// Its steps are `codes` at this index.
     pub(super) codes: u32,
-    /// How the frame may end without a byte.
+    /// How the frame may end without a byte, if there is one below it.
     pub(super) finish: Option<Outcome>,
     has_hint: bool,
     looping: Loop,
@@ -111,8 +111,9 @@ impl ScanTable {
         matches!(self.states[usize::from(number)].1, Kind::Unvisited)
     }
 
-    /// Tabulates the row of a state.
-    fn visit(&mut self, number: u16, row: &Row) {
+    /// Tabulates the row of a state. At the `bottom`, to end without a byte
+    /// changes nothing about what follows.
+    fn visit(&mut self, number: u16, row: &Row, bottom: bool) {
         let kind = if is_simple(row) {
             let mut codes = [Code::DEAD; 256];
             for range in row.ranges() {
@@ -132,14 +133,15 @@ impl ScanTable {
             self.visited.push(number);
             let codes = u32::try_from(self.codes.len() - 1)
                 .expect("no more tables than numbers");
-            let looping = if row.finish.is_some() {
+            let finish = row.finish.filter(|_| !bottom);
+            let looping = if finish.is_some() {
                 Loop::never()
             } else {
                 Loop::new(self.state(number), row)
             };
             Kind::Simple(Simple {
                 codes,
-                finish: row.finish,
+                finish,
                 has_hint: !matches!(row.hint, Hint::None),
                 looping,
             })
@@ -251,7 +253,8 @@ impl<'a> Run<'_, 'a> {
     ) -> Result<(), AutomatonError> {
         if self.buffers.table.is_unvisited(number) {
             let row = self.row(self.buffers.table.state(number))?;
-            self.buffers.table.visit(number, row);
+            let bottom = self.bottom;
+            self.buffers.table.visit(number, row, bottom);
         }
         Ok(())
     }
