@@ -61,7 +61,7 @@ pub use crate::{
     draft::Draft,
     error::{ErrorKind, SchemaError},
     machine::{Escapes, Numbers, Order, TextPolicy, Whitespace},
-    parse::{FormatPolicy, Warning, WarningReason},
+    parse::{Backreferences, FormatPolicy, Warning, WarningReason},
     viability::Budgets,
 };
 use crate::{

@@ -35,8 +35,8 @@ use maskwright_grammar_core::{
 };
 use maskwright_json_schema::Compiled;
 pub use maskwright_json_schema::{
-    Draft, Escapes, FormatPolicy, Numbers, Options as SchemaOptions, Order,
-    SchemaError, TextPolicy, Whitespace,
+    Backreferences, Draft, Escapes, FormatPolicy, Numbers,
+    Options as SchemaOptions, Order, SchemaError, TextPolicy, Whitespace,
 };
 use serde_json::Value;
 

@@ -40,6 +40,7 @@ mod tests;
 pub use self::analysis::{Longest, Shortest, WordCount};
 pub use self::bytes::{Utf8Range, Utf8State};
 pub use self::class::{CharSet, MAX_CODE_POINT};
+pub use self::ecma::Backtracker;
 pub use self::error::{
     LanguageError, PatternError, PatternErrorKind, point_at,
 };

@@ -16,7 +16,9 @@ use super::form::{
 use super::site::{ArraySite, ObjectSite};
 use crate::error::SchemaError;
 use crate::location::Location;
-use crate::parse::{JsonType, Limits, NameId, NumberId, Pool, Schema};
+use crate::parse::{
+    JsonType, Limits, NameId, NumberId, PatternId, Pool, Schema,
+};
 
 type Set<T> = IndexSet<T, FxBuildHasher>;
 
@@ -195,6 +197,16 @@ impl Formulas {
     /// Returns the id of a key set.
     pub(super) fn make_key_set(&mut self, set: KeySet) -> KeySetId {
         KeySetId::new(self.key_sets.insert_full(set).0)
+    }
+
+    /// Returns the id of the set of keys that a pattern matches.
+    pub(super) fn pattern_keys(&mut self, pattern: PatternId) -> KeySetId {
+        if self.pool().pattern_value(pattern).is_regular() {
+            return self.make_key_set(KeySet::Pattern(pattern));
+        }
+        // Which has to be checked, as formulas of strings can be.
+        let formula = self.make(Form::Pattern(pattern, true));
+        self.make_key_set(KeySet::Satisfying(formula))
     }
 
     /// Returns the id of the set with one name.

@@ -115,10 +115,7 @@ impl Formulas {
             }
             Keyword::PatternProperties(members) => members
                 .iter()
-                .map(|&(pattern, _)| {
-                    let set = KeySet::Pattern(pattern);
-                    Scope::Keys(self.make_key_set(set))
-                })
+                .map(|&(pattern, _)| Scope::Keys(self.pattern_keys(pattern)))
                 .collect(),
             Keyword::AdditionalProperties { .. } => {
                 vec![Scope::Keys(self.make_key_set(KeySet::Any))]

@@ -519,7 +519,7 @@ impl Formulas {
             sets.push(self.make_key_set(KeySet::Names(names.into())));
         }
         for &pattern in patterns {
-            sets.push(self.make_key_set(KeySet::Pattern(pattern)));
+            sets.push(self.pattern_keys(pattern));
         }
         if sets.is_empty() {
             return self.make_key_set(KeySet::Any);
@@ -574,7 +574,7 @@ impl Formulas {
             Keyword::PatternProperties(members) => {
                 for &(pattern, node) in members {
                     let goal = self.goal(node, env);
-                    let set = self.make_key_set(KeySet::Pattern(pattern));
+                    let set = self.pattern_keys(pattern);
                     out.push(self.all(set, goal));
                 }
             }

@@ -76,7 +76,7 @@ impl Formulas {
                 format::holds(name, text).is_none_or(|holds| holds == *sign)
             }
             Form::Pattern(pattern, sign) => {
-                self.pool().pattern_value(*pattern).is_match(text) == *sign
+                self.pool().pattern_value(*pattern).holds(text, *sign)
             }
             Form::CharsGe(count) => length() >= *count,
             Form::CharsLe(count) => length() <= *count,
@@ -171,6 +171,19 @@ impl Formulas {
         }
     }
 
+    /// Whether a typed formula of strings has a pattern with backreferences.
+    pub fn has_backreferences(&self, id: FormulaId) -> bool {
+        match *self.form(id) {
+            Form::Pattern(pattern, _) => {
+                !self.pool().pattern_value(pattern).is_regular()
+            }
+            ref form => {
+                let mut parts = form.parts().iter();
+                parts.any(|&part| self.has_backreferences(part))
+            }
+        }
+    }
+
     /// A typed formula of strings as one expression over code points: of
     /// those that satisfy it for certain, or of those that may.
     ///
@@ -195,8 +208,7 @@ impl Formulas {
             Form::Or(ref parts) => Regex::alternate(&all(parts)),
             Form::True => Regex::any_string(),
             Form::Pattern(pattern, sign) => {
-                let regex = self.pool().pattern_value(pattern).regex();
-                signed(regex.clone(), sign)
+                self.pool().pattern_value(pattern).bound(sign, bound)
             }
             Form::Format(name, sign) => {
                 let name = self.pool().format_name(name);

@@ -349,7 +349,9 @@ impl<'a> Reader<'_, 'a> {
         keyword: &str,
         source: &str,
     ) -> Result<Option<PatternId>, SchemaError> {
-        let error = match self.builder.pool.pattern(source) {
+        let backreferences = self.builder.options.backreferences;
+        let pattern = self.builder.pool.pattern(source, backreferences);
+        let error = match pattern {
             Ok(pattern) => return Ok(Some(pattern)),
             Err(error) => error,
         };

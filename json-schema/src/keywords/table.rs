@@ -58,8 +58,10 @@ const NOTES: &[Note] = &[
     },
     Note {
         mark: "3",
-        text: "A regular expression that is not regular (a backreference) \
-               is an error, and so is one over the limits on size.",
+        text: "A regular expression with a backreference is not regular: an \
+               error, or on request (`Options::backreferences`) checked \
+               when the string ends, as 6. One over the limits on size is \
+               an error.",
         keywords: &["pattern", "patternProperties"],
     },
     Note {

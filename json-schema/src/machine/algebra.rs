@@ -153,7 +153,9 @@ impl Algebra {
     /// Whether a typed formula of strings is not a regular language, so that
     /// a string has to be checked when it has ended.
     pub(crate) fn is_checked(&self, formula: Typed) -> bool {
-        self.lock().has_format(formula, &|name| !format::is_regular(name))
+        let formulas = self.lock();
+        formulas.has_format(formula, &|name| !format::is_regular(name))
+            || formulas.has_backreferences(formula)
     }
 
     /// Whether an array of which something was read may be finished so that a

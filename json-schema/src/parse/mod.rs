@@ -24,7 +24,7 @@ use serde_json::Value;
 
 pub use json::{JsonError, read_json};
 pub(crate) use pattern::language_matches;
-pub use pattern::{Pattern, PatternError};
+pub use pattern::{Backreferences, Pattern, PatternError};
 pub(crate) use pool::id;
 pub use pool::{
     Constant, ConstantId, FormatId, NameId, NumberId, PatternId, Pool,
@@ -95,6 +95,8 @@ pub struct Options {
     /// The formats that are enforced, in every draft. A name without a
     /// [`format::language`] allows every string.
     pub known_formats: &'static [&'static str],
+    /// What becomes of a backreference in a regular expression.
+    pub backreferences: Backreferences,
     /// Whether a keyword that cannot be enforced is left out and listed
     /// ([`Schema::left_out`]) where it is an error otherwise: an expression
     /// that is not regular or over a limit, and a format that is not known
@@ -116,6 +118,7 @@ impl Default for Options {
             documents: BTreeMap::new(),
             format: FormatPolicy::default(),
             known_formats: format::KNOWN,
+            backreferences: Backreferences::default(),
             lenient: false,
             limits: Limits::default(),
         }

@@ -1,8 +1,10 @@
 //! A regular expression of a schema.
 
 use maskwright_grammar_core::regular::{
-    Language, LanguageError, Limits, PatternErrorKind, Regex,
+    Backtracker, Language, LanguageError, Limits, PatternErrorKind, Regex,
 };
+
+use crate::format::Bound;
 
 /// Why a regular expression was refused.
 #[derive(Clone, Debug, Eq, PartialEq)]
@@ -30,12 +32,28 @@ pub enum PatternError {
     },
 }
 
+/// What becomes of a backreference (`(a|b)\1`), which makes an expression
+/// irregular.
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+pub enum Backreferences {
+    /// It is an error.
+    #[default]
+    Refuse,
+    /// A string is checked when it ends, by backtracking. Nothing is accepted
+    /// or refused wrongly, but a string may turn out to have no valid end. A
+    /// string that takes too many steps counts as neither matching nor not.
+    Check,
+}
+
 /// A regular expression by ECMA-262, searched for anywhere in a string.
 #[derive(Clone, Debug)]
 pub struct Pattern {
     source: Box<str>,
+    /// The strings that may hold a match.
     regex: Regex,
     language: Language,
+    /// What decides which of those do, if there are backreferences.
+    matcher: Option<Backtracker>,
 }
 
 impl Pattern {
@@ -44,8 +62,21 @@ impl Pattern {
     /// # Errors
     ///
     /// Fails when the expression does not parse or is not regular.
-    pub fn new(source: &str) -> Result<Pattern, PatternError> {
-        let regex = Regex::ecma(source).map_err(|error| {
+    pub fn new(
+        source: &str,
+        backreferences: Backreferences,
+    ) -> Result<Pattern, PatternError> {
+        let regex = Regex::ecma(source).map(|regex| (regex, None));
+        let regex = regex.or_else(|error| {
+            let is_reference = error.kind() == PatternErrorKind::Backreference;
+            if !is_reference || backreferences == Backreferences::Refuse {
+                return Err(error);
+            }
+            let limits = Limits::new();
+            let read = Regex::ecma_with_references(source, &limits)?;
+            Ok((read.0, Some(read.1)))
+        });
+        let (regex, matcher) = regex.map_err(|error| {
             if let Some(limit) = error.limit_error() {
                 return PatternError::TooLarge {
                     limit: limit.limit() as u64,
@@ -74,7 +105,7 @@ impl Pattern {
                 feature: error.to_string(),
             },
         })?;
-        Ok(Pattern { source: source.into(), regex, language })
+        Ok(Pattern { source: source.into(), regex, language, matcher })
     }
 
     /// The expression as written.
@@ -82,12 +113,13 @@ impl Pattern {
         &self.source
     }
 
-    /// The strings that hold a match, as an expression to combine.
+    /// The strings that hold a match, or that may where there are
+    /// backreferences, as an expression to combine.
     pub fn regex(&self) -> &Regex {
         &self.regex
     }
 
-    /// The strings that hold a match, as an automaton.
+    /// The same as an automaton.
     pub fn language(&self) -> &Language {
         &self.language
     }
@@ -97,7 +129,36 @@ impl Pattern {
     /// A string that needs more states than the automaton has room for is
     /// tried on one of its own.
     pub fn is_match(&self, text: &str) -> bool {
-        language_matches(&self.language, &self.regex, text)
+        self.holds(text, true)
+    }
+
+    /// Whether a string holds a match (`sign`), or holds none. Neither is so
+    /// where backreferences take too many steps.
+    pub fn holds(&self, text: &str, sign: bool) -> bool {
+        let may_match = language_matches(&self.language, &self.regex, text);
+        let matches = match &self.matcher {
+            Some(matcher) if may_match => matcher.is_match(text),
+            Some(_) | None => Some(may_match),
+        };
+        matches == Some(sign)
+    }
+
+    /// Whether the strings that hold a match are just those of the language.
+    pub fn is_regular(&self) -> bool {
+        self.matcher.is_none()
+    }
+
+    /// The strings that hold a match (`sign`), or that do not: those that do
+    /// so for certain, or those that may.
+    pub fn bound(&self, sign: bool, bound: Bound) -> Regex {
+        match (sign, self.is_regular(), bound) {
+            (true, true, _) | (true, false, Bound::Most) => self.regex.clone(),
+            (false, true, _) | (false, false, Bound::Least) => {
+                self.regex.not()
+            }
+            (true, false, Bound::Least) => Regex::empty(),
+            (false, false, Bound::Most) => Regex::any_string(),
+        }
     }
 }
 

@@ -8,7 +8,7 @@ use indexmap::{IndexMap, IndexSet};
 use rustc_hash::FxBuildHasher;
 use serde_json::Value;
 
-use super::pattern::{Pattern, PatternError};
+use super::pattern::{Backreferences, Pattern, PatternError};
 use crate::number::Decimal;
 
 /// Defines an identifier that is a number in a typed coat.
@@ -178,11 +178,12 @@ impl Pool {
     pub fn pattern(
         &mut self,
         source: &str,
+        backreferences: Backreferences,
     ) -> Result<PatternId, PatternError> {
         if let Some(index) = self.patterns.get_index_of(source) {
             return Ok(PatternId::new(index));
         }
-        let pattern = Pattern::new(source)?;
+        let pattern = Pattern::new(source, backreferences)?;
         let (index, _) = self.patterns.insert_full(source.into(), pattern);
         Ok(PatternId::new(index))
     }

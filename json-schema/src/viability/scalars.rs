@@ -49,13 +49,14 @@ impl Viability {
             site.rest.is_empty(),
             &site.except,
         ) {
-            let language = formulas.pool().pattern_value(*pattern).language();
+            let pattern = formulas.pool().pattern_value(*pattern);
+            let language = pattern.language();
             let most = site.max.unwrap_or(u64::MAX);
             let start = language.start();
             return match language.accepts_length(start, site.min, most) {
-                Answer::Yes => Verdict::Yes,
+                Answer::Yes if pattern.is_regular() => Verdict::Yes,
                 Answer::No => Verdict::No,
-                Answer::Unknown => Verdict::Unknown,
+                Answer::Yes | Answer::Unknown => Verdict::Unknown,
             };
         }
         let is_dead = |regex: &Regex| {
@@ -90,7 +91,9 @@ impl Viability {
             !format::is_regular(name)
                 || (self.formats)(name, true, Bound::Most).is_none()
         };
-        (regex, !formulas.has_format(typed, &is_loose))
+        let is_exact = !formulas.has_format(typed, &is_loose)
+            && !formulas.has_backreferences(typed);
+        (regex, is_exact)
     }
 
     /// Whether all formats of a formula are known.

@@ -12,10 +12,12 @@
 //!
 //! All else that ECMA-262 calls an error is one in either.
 
+mod backtrack;
 mod escape;
 mod parser;
 mod property;
 
+pub use self::backtrack::Backtracker;
 use super::error::PatternError;
 use super::limits::Limits;
 use super::regex::Regex;
@@ -27,6 +29,18 @@ enum Reading {
     Strict,
     /// What has only one meaning.
     Lenient,
+    /// The same, and backreferences are read.
+    Referring,
+}
+
+impl Reading {
+    fn is_lenient(self) -> bool {
+        self != Reading::Strict
+    }
+
+    fn has_references(self) -> bool {
+        self != Reading::Lenient
+    }
 }
 
 impl Regex {
@@ -54,6 +68,23 @@ impl Regex {
         limits: &Limits,
     ) -> Result<Regex, PatternError> {
         read(pattern, limits, Reading::Lenient).map(|regex| regex.search())
+    }
+
+    /// Parses an ECMA-262 pattern that may have backreferences, which
+    /// [`Regex::ecma`] refuses: the texts that may hold a match, as an
+    /// expression, and a matcher that decides which do.
+    ///
+    /// # Errors
+    ///
+    /// Fails when the pattern is not in the syntax, or over a limit.
+    pub fn ecma_with_references(
+        pattern: &str,
+        limits: &Limits,
+    ) -> Result<(Regex, Backtracker), PatternError> {
+        let parsed = super::rust::check_length(pattern, limits)
+            .and_then(|()| parser::parse_references(pattern, limits))
+            .map_err(|error| error.within(pattern))?;
+        Ok((parsed.most().search(), Backtracker::new(&parsed)))
     }
 
     /// Checks that a pattern is in the syntax of ECMA-262 with the `u` flag,

@@ -1,6 +1,9 @@
 //! The pattern grammar: alternatives, groups, quantifiers, classes.
 
+use std::collections::BTreeMap;
+
 use super::Reading;
+use super::backtrack::{Mark, Parsed};
 use super::escape::{self, Escape};
 use super::property::Properties;
 use crate::regular::class::CharSet;
@@ -15,7 +18,25 @@ pub(super) fn parse(
     limits: &Limits,
     reading: Reading,
 ) -> Result<Regex, PatternError> {
-    Parser::new(pattern, limits, reading).parse()
+    let mut parser = Parser::new(pattern, limits, reading);
+    parser.parse()?;
+    Ok(Regex::from_ops(parser.ops))
+}
+
+/// Parses a pattern with its backreferences.
+pub(super) fn parse_references(
+    pattern: &str,
+    limits: &Limits,
+) -> Result<Parsed, PatternError> {
+    let mut parser = Parser::new(pattern, limits, Reading::Referring);
+    parser.parse()?;
+    let Parser { ops, marks, n_groups, .. } = parser;
+    Ok(Parsed { ops, marks, n_groups: group_number(n_groups) })
+}
+
+/// There are fewer groups than bytes of a pattern.
+fn group_number(number: u64) -> u32 {
+    u32::try_from(number).unwrap_or(u32::MAX)
 }
 
 /// A pattern and how far it has been read.
@@ -67,7 +88,12 @@ pub(super) fn refuse<T>(
 #[derive(Clone, Copy)]
 enum Kind {
     Group,
-    Look { behind: bool, negative: bool },
+    /// A group that captures, and its number.
+    Capture(u64),
+    Look {
+        behind: bool,
+        negative: bool,
+    },
 }
 
 /// An open group.
@@ -92,11 +118,15 @@ struct Parser<'p> {
     ops: Vec<Op>,
     /// Never empty until the pattern ends.
     stack: Vec<Frame>,
-    names: Vec<&'p str>,
+    /// The names of groups, and their numbers.
+    names: Vec<(&'p str, u64)>,
     /// The number of groups that capture.
     n_groups: u64,
-    /// Where groups are referred to; read only where nothing is matched.
-    references: Vec<(usize, Reference<'p>)>,
+    /// Where groups are referred to: the place, the operation, the group.
+    /// Empty where references are refused.
+    references: Vec<(usize, usize, Reference<'p>)>,
+    /// What some of the operations are besides.
+    marks: BTreeMap<usize, Mark>,
     properties: Properties,
 }
 
@@ -121,11 +151,12 @@ impl<'p> Parser<'p> {
             names: Vec::new(),
             n_groups: 0,
             references: Vec::new(),
+            marks: BTreeMap::new(),
             properties: Properties::default(),
         }
     }
 
-    fn parse(mut self) -> Result<Regex, PatternError> {
+    fn parse(&mut self) -> Result<(), PatternError> {
         while let Some(first) = self.input.peek() {
             self.term(first)?;
             let (limit, given) = (self.limits.max_terms(), self.ops.len());
@@ -143,7 +174,8 @@ impl<'p> Parser<'p> {
         let at = self.input.at;
         if self.input.eat("\\k<") {
             let name = self.name(at)?;
-            self.references.push((at, Reference::Name(name)));
+            let op = self.ops.len();
+            self.references.push((at, op, Reference::Name(name)));
             return Ok(true);
         }
         let digits = self.input.rest().strip_prefix('\\');
@@ -154,12 +186,14 @@ impl<'p> Parser<'p> {
         }
         self.input.next();
         let number = self.number().unwrap_or_default();
-        self.references.push((at, Reference::Number(number)));
+        let op = self.ops.len();
+        self.references.push((at, op, Reference::Number(number)));
         Ok(true)
     }
 
-    fn check_references(&self) -> Result<(), PatternError> {
-        for &(at, reference) in &self.references {
+    /// Finds the groups of all references.
+    fn check_references(&mut self) -> Result<(), PatternError> {
+        for &(at, op, reference) in &self.references {
             match reference {
                 Reference::Number(number) if number > self.n_groups => {
                     let n_groups = self.n_groups;
@@ -171,15 +205,25 @@ impl<'p> Parser<'p> {
                         ),
                     );
                 }
-                Reference::Name(name) if !self.names.contains(&name) => {
-                    return syntax(
-                        at,
-                        format!(
-                            "the backreference `\\k<{name}>` refers to no group"
-                        ),
-                    );
+                Reference::Number(number) => {
+                    let mark = Mark::Reference(group_number(number));
+                    self.marks.insert(op, mark);
                 }
-                Reference::Number(_) | Reference::Name(_) => {}
+                Reference::Name(name) => {
+                    let mut names = self.names.iter();
+                    let found = names.find(|(other, _)| *other == name);
+                    let Some(&(_, number)) = found else {
+                        return syntax(
+                            at,
+                            format!(
+                                "the backreference `\\k<{name}>` refers to no \
+                                 group"
+                            ),
+                        );
+                    };
+                    let mark = Mark::Reference(group_number(number));
+                    self.marks.insert(op, mark);
+                }
             }
         }
         Ok(())
@@ -231,7 +275,7 @@ impl<'p> Parser<'p> {
 
     /// Reads a brace or bracket that belongs to nothing.
     fn lone(&mut self, first: char, at: usize) -> Result<(), PatternError> {
-        if self.input.reading == Reading::Lenient {
+        if self.input.reading.is_lenient() {
             match Braces::of(self.input.rest()) {
                 Braces::Text => {
                     self.input.next();
@@ -258,7 +302,7 @@ impl<'p> Parser<'p> {
 
     /// Whether a `{` comes next that is a character.
     fn brace_is_text(&self) -> bool {
-        self.input.reading == Reading::Lenient
+        self.input.reading.is_lenient()
             && Braces::of(self.input.rest()) == Braces::Text
     }
 
@@ -300,12 +344,12 @@ impl<'p> Parser<'p> {
             look(true, true)
         } else if self.input.eat("?<") {
             self.group_name(at)?;
-            Kind::Group
+            Kind::Capture(self.n_groups)
         } else if self.input.rest().starts_with('?') {
             return unknown_group(self.input.rest(), at);
         } else {
             self.n_groups += 1;
-            Kind::Group
+            Kind::Capture(self.n_groups)
         };
         let limit = self.limits.max_nesting();
         if self.stack.len() > limit {
@@ -319,14 +363,14 @@ impl<'p> Parser<'p> {
 
     fn group_name(&mut self, at: usize) -> Result<(), PatternError> {
         let name = self.name(at)?;
-        if self.names.contains(&name) {
+        if self.names.iter().any(|(other, _)| *other == name) {
             return syntax(
                 at,
                 format!("the group name `{name}` is used twice; rename one"),
             );
         }
-        self.names.push(name);
         self.n_groups += 1;
+        self.names.push((name, self.n_groups));
         Ok(())
     }
 
@@ -365,7 +409,11 @@ impl<'p> Parser<'p> {
         let frame = self.stack.pop().expect("there are two frames or more");
         self.ops.push(Op::Alternate(frame.n_alternatives));
         match frame.kind {
-            Kind::Group => {
+            Kind::Group | Kind::Capture(_) => {
+                if let Kind::Capture(number) = frame.kind {
+                    let mark = Mark::Capture(group_number(number));
+                    self.marks.insert(self.ops.len() - 1, mark);
+                }
                 self.frame().n_terms += 1;
                 self.quantifier()
             }
@@ -375,7 +423,7 @@ impl<'p> Parser<'p> {
         }
     }
 
-    fn finish(mut self) -> Result<Regex, PatternError> {
+    fn finish(&mut self) -> Result<(), PatternError> {
         if self.stack.len() > 1 {
             let at = self.frame().opened_at;
             return syntax(
@@ -387,7 +435,7 @@ impl<'p> Parser<'p> {
         self.close_alternative();
         let n_alternatives = self.frame().n_alternatives;
         self.ops.push(Op::Alternate(n_alternatives));
-        Ok(Regex::from_ops(self.ops))
+        Ok(())
     }
 
     /// Reads the quantifier after an atom, if there is one.
@@ -411,7 +459,9 @@ impl<'p> Parser<'p> {
 
     /// A `?` makes a quantifier lazy, which matches the same texts.
     fn after_quantifier(&mut self) -> Result<(), PatternError> {
-        self.input.eat("?");
+        if self.input.eat("?") {
+            self.marks.insert(self.ops.len() - 1, Mark::Lazy);
+        }
         let at = self.input.at;
         match self.input.peek() {
             Some('+') => refuse(
@@ -450,7 +500,7 @@ impl<'p> Parser<'p> {
         at: usize,
     ) -> Result<(u32, Option<u32>), PatternError> {
         self.input.next();
-        if self.input.reading == Reading::Lenient
+        if self.input.reading.is_lenient()
             && self.input.rest().starts_with(',')
         {
             return no_least(at);
@@ -519,7 +569,7 @@ impl<'p> Parser<'p> {
         if self.input.eat("\\B") {
             return self.push_assertion(boundary(true));
         }
-        if self.input.reading == Reading::Strict && self.reference()? {
+        if self.input.reading.has_references() && self.reference()? {
             return self.push_atom(Op::Class(CharSet::empty()));
         }
         let escape =

@@ -7,8 +7,8 @@ use std::{
 
 use clap::Args;
 use maskwright::grammar::{
-    Draft, Escapes, FormatPolicy, Grammar, Numbers, Order, SchemaOptions,
-    Whitespace,
+    Backreferences, Draft, Escapes, FormatPolicy, Grammar, Numbers, Order,
+    SchemaOptions, Whitespace,
 };
 
 use crate::{fail::Fail, tags::TagArgs};
@@ -36,6 +36,10 @@ pub(crate) struct SchemaArgs {
     /// The draft where the schema names none: 4, 6, 7, 2019-09 or 2020-12
     #[arg(long, value_name = "DRAFT")]
     pub(crate) draft: Option<String>,
+    /// What becomes of backreferences in patterns: `error`, or `check` when
+    /// the string ends
+    #[arg(long, value_name = "POLICY")]
+    pub(crate) regex_backrefs: Option<String>,
     /// Leaves out what cannot be enforced, with a warning, instead of failing
     #[arg(long)]
     pub(crate) lenient: bool,
@@ -88,6 +92,14 @@ impl SchemaArgs {
                 ("2020-12", Draft::Draft202012),
             ];
             options.parse.draft = Some(choose("draft", draft, &drafts)?);
+        }
+        if let Some(backrefs) = &self.regex_backrefs {
+            let policies = [
+                ("error", Backreferences::Refuse),
+                ("check", Backreferences::Check),
+            ];
+            options.parse.backreferences =
+                choose("regex-backrefs", backrefs, &policies)?;
         }
         options.parse.lenient |= self.lenient;
         for document in &self.documents {

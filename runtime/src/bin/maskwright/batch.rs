@@ -77,6 +77,7 @@ struct Options {
     numbers: Option<String>,
     format: Option<String>,
     draft: Option<String>,
+    regex_backrefs: Option<String>,
     #[serde(default)]
     lenient: bool,
     #[serde(default)]
@@ -292,6 +293,7 @@ impl Options {
             numbers: self.numbers.clone(),
             format: self.format.clone(),
             draft: self.draft.clone(),
+            regex_backrefs: self.regex_backrefs.clone(),
             lenient: self.lenient,
             documents: Vec::new(),
         };
