@@ -6,6 +6,7 @@
 //! brute force over the vocabulary for masks.
 
 pub mod corpus;
+pub mod gbnf;
 pub mod judge;
 pub mod maskbench;
 pub mod mutate;

@@ -3,12 +3,13 @@
 use std::sync::Arc;
 
 use maskwright::{
-    grammar::{SchemaOptions, Whitespace},
+    grammar::{Grammar, SchemaOptions, Whitespace},
     mask::{TokenMask, TokenTrie},
     matcher::Matcher,
 };
 use maskwright_tests::{
     corpus::{Case, cases},
+    gbnf::random_grammar,
     vocabularies::{Random, pieces, real_model},
     walk::walk,
 };
@@ -103,6 +104,53 @@ fn masks_equal_brute_force_on_the_vocabulary_of_the_model() {
     for (seed, case) in (0..).zip(&cases()) {
         compare(case, &trie, 8, seed);
     }
+}
+
+/// Brute force reads every token by itself, and says no where the machine
+/// does: what the machine accepts, other tests compare with a recogniser by
+/// spans.
+#[test]
+fn masks_of_random_grammars_equal_brute_force() {
+    let texts = [
+        "ab,a",
+        "bab",
+        "ééü,",
+        "[1]10",
+        "[true,false]",
+        "{\"a\":0,\"b\":0}",
+        "10,1",
+        "aaabbb",
+        "\"a\"[1]",
+    ];
+    let (mut n_grammars, mut n_masks) = (0, 0);
+    for seed in 0..150 {
+        let mut random = Random::new(seed);
+        let gbnf = random_grammar(&mut random);
+        // One that derives nothing is refused.
+        let Ok(grammar) = Grammar::from_gbnf(&gbnf) else { continue };
+        n_grammars += 1;
+        let compiled =
+            grammar.compile(&pieces(&texts, seed)).expect("no atoms");
+        let mut matcher = Matcher::new(compiled).expect("a start");
+        for _ in 0..12 {
+            // Some are so ambiguous that the limit on stacks is met.
+            let Ok(mask) = matcher.mask().cloned() else { break };
+            let Ok(brute) = matcher.brute_force_mask() else { break };
+            n_masks += 1;
+            assert_eq!(mask, brute, "in {}\n{gbnf}", matcher.describe());
+            let tokens: Vec<_> = mask.tokens().collect();
+            assert!(!tokens.is_empty(), "{}\n{gbnf}", matcher.describe());
+            let token = *random.pick(&tokens);
+            if matcher.accept(token).is_err() {
+                break;
+            }
+            if matcher.is_terminated() {
+                matcher.reset().expect("the start");
+            }
+        }
+    }
+    assert!(n_grammars > 100, "{n_grammars} grammars");
+    assert!(n_masks > 11 * n_grammars, "{n_masks} masks");
 }
 
 /// A matcher that goes back gives the masks that it gave before.
