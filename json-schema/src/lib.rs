@@ -40,6 +40,7 @@
 //! next.
 #![forbid(unsafe_code)]
 
+pub mod convert;
 pub mod draft;
 pub mod error;
 pub mod format;

@@ -18,3 +18,5 @@ pub mod model;
 pub mod pipeline;
 pub mod vocabulary;
 mod warm;
+
+pub use maskwright_json_schema::convert;

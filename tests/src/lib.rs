@@ -5,6 +5,7 @@
 //! verdicts written in the corpus, the `jsonschema` crate for instances, and
 //! brute force over the vocabulary for masks.
 
+pub mod convert;
 pub mod corpus;
 pub mod gbnf;
 pub mod judge;

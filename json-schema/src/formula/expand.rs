@@ -290,6 +290,25 @@ impl Formulas {
         }
     }
 
+    /// The value formulas of what a goal applies to the same value.
+    pub(crate) fn applied_in_place(&mut self, goal: Goal) -> Vec<FormulaId> {
+        let schema = Arc::clone(&self.schema);
+        let mut applied = Vec::new();
+        for keyword in schema.keywords(goal.node) {
+            if let Keyword::DynamicRef { .. } | Keyword::RecursiveRef { .. } =
+                keyword
+            {
+                let node = self.dynamic_target(keyword, goal.env);
+                applied.push(self.goal(node, goal.env));
+                continue;
+            }
+            crate::parse::builder::in_place(keyword, |node| {
+                applied.push(self.goal(node, goal.env));
+            });
+        }
+        applied
+    }
+
     /// The typed formula of a node applied in place; it is expanded already.
     pub(super) fn applied(
         &mut self,

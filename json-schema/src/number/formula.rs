@@ -122,13 +122,20 @@ impl Program {
     }
 
     pub(super) fn eval(&self, value: &Decimal, integer_text: bool) -> bool {
+        self.eval_with(|atom| atom.holds(value, integer_text))
+    }
+
+    /// Evaluates where the truth of each atom is told, which is asked for in
+    /// the order of [`Program::atoms`].
+    pub(super) fn eval_with(
+        &self,
+        mut truth: impl FnMut(&Atom) -> bool,
+    ) -> bool {
         let mut stack: SmallVec<[bool; 32]> = SmallVec::new();
         for op in &self.ops {
             let result = match op {
                 Op::Constant(truth) => *truth,
-                Op::Literal(atom, positive) => {
-                    atom.holds(value, integer_text) == *positive
-                }
+                Op::Literal(atom, positive) => truth(atom) == *positive,
                 Op::And(n_parts) => {
                     let start = stack.len().saturating_sub(*n_parts);
                     stack.drain(start..).all(|truth| truth)

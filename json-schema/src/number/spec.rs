@@ -225,6 +225,13 @@ impl NumberSpec {
         &self.cells
     }
 
+    /// Returns the only texts, sorted, if there are finitely many and the
+    /// spelling is plain.
+    pub(crate) fn texts(&self) -> impl Iterator<Item = &str> {
+        let texts = self.texts.iter();
+        texts.filter_map(|listed| std::str::from_utf8(&listed.text).ok())
+    }
+
     /// Returns true if and only if no text is allowed. False where the cells
     /// are inexact.
     pub fn is_empty(&self) -> bool {

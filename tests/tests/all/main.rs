@@ -2,8 +2,10 @@
 
 mod budget;
 mod completions;
+mod convert;
 mod corpus;
 mod evidence;
+mod grammars;
 mod masks;
 mod model;
 mod shared_cases;

@@ -24,7 +24,7 @@ use crate::{
 /// The machines that are embedded.
 #[derive(Debug)]
 pub(super) struct Machines {
-    machines: Box<[Embedded]>,
+    list: Box<[Embedded]>,
     /// The first atom of each machine among those of the grammar.
     first_atoms: Box<[u32]>,
     pub(super) shared: Option<Arc<dyn Automaton>>,
@@ -45,7 +45,7 @@ impl Machines {
         let shared =
             machines.find_map(|machine| machine.automaton.shared().cloned());
         let machines = Machines {
-            machines: grammar.machines().into(),
+            list: grammar.machines().into(),
             first_atoms: first_atoms.into(),
             shared,
         };
@@ -54,16 +54,16 @@ impl Machines {
 
     /// Returns one of the machines.
     pub(super) fn get(&self, id: u32) -> Machine<'_> {
-        Machine::new(&*self.machines[id as usize].automaton)
+        Machine::new(&*self.list[id as usize].automaton)
     }
 
     pub(super) fn name(&self, id: u32) -> &str {
-        &self.machines[id as usize].name
+        &self.list[id as usize].name
     }
 
     /// Whether the shared states of a machine are those of ours.
     fn shares(&self, id: u32) -> bool {
-        let theirs = self.machines[id as usize].automaton.shared();
+        let theirs = self.list[id as usize].automaton.shared();
         match (theirs, &self.shared) {
             (Some(theirs), Some(ours)) => Arc::ptr_eq(theirs, ours),
             _ => false,

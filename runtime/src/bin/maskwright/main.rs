@@ -4,6 +4,7 @@ mod args;
 mod batch;
 mod check;
 mod classify;
+mod convert;
 mod extract;
 mod fail;
 mod generate;
@@ -31,6 +32,7 @@ enum Command {
     Classify(classify::ClassifyArgs),
     Generate(generate::GenerateArgs),
     Check(check::CheckArgs),
+    Convert(convert::ConvertArgs),
     Mask(mask::MaskArgs),
     Model(model::ModelArgs),
 }
@@ -52,6 +54,7 @@ fn run(command: &Command) -> Result<(), Fail> {
         Command::Classify(args) => classify::run(args),
         Command::Generate(args) => generate::run(args),
         Command::Check(args) => check::run(args),
+        Command::Convert(args) => convert::run(args),
         Command::Mask(args) => mask::run(args),
         Command::Model(args) => model::run(args),
     }
