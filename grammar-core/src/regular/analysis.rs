@@ -209,48 +209,18 @@ impl Core {
         answer
     }
 
-    /// Looks for a state that is surely live, the one that is nearest to
-    /// acceptance first. Whatever is found is noted at all states it says
-    /// something about.
+    /// Looks for a state that is surely live. Where the way that is usually
+    /// short is not, another is tried before the budget is spent.
     fn search_live(&mut self, inner: &Inner, root: StateId) -> Answer {
-        let mut parents: FxHashMap<StateId, StateId> = FxHashMap::default();
-        let mut heap = BinaryHeap::new();
-        let mut order = 0u64;
-        parents.insert(root, root);
-        heap.push(Reverse((inner.state(root).info.min, order, root)));
-        let mut n_looked_at = 0;
-        while let Some(Reverse((_, _, state))) = heap.pop() {
-            match inner.state(state).live() {
-                Some(Answer::Yes) => {
-                    note_path(inner, &parents, state);
-                    return Answer::Yes;
-                }
-                Some(Answer::No) => continue,
-                Some(Answer::Unknown) | None => {}
-            }
-            n_looked_at += 1;
-            if n_looked_at > inner.limits.search_budget()
-                || inner.states.count() > search_room(inner)
-            {
-                return Answer::Unknown;
-            }
-            let Ok(row) = self.raw_row(inner, state) else {
-                return Answer::Unknown;
-            };
-            for range in &*row {
-                if parents.contains_key(&range.next) {
-                    continue;
-                }
-                parents.insert(range.next, state);
-                order += 1;
-                let min = inner.state(range.next).info.min;
-                heap.push(Reverse((min, order, range.next)));
-            }
+        let budget = inner.limits.search_budget();
+        let mut nearest = LiveSearch::new(self, inner, root, Nearness::Bound);
+        if let Some(answer) = nearest.run(self, inner, budget / 4) {
+            return answer;
         }
-        for &state in parents.keys() {
-            inner.state(state).set_live(Answer::No);
-        }
-        Answer::No
+        let mut other = LiveSearch::new(self, inner, root, Nearness::Effort);
+        let answer = other.run(self, inner, budget);
+        let answer = answer.or_else(|| nearest.run(self, inner, budget));
+        answer.unwrap_or(Answer::Unknown)
     }
 
     fn find_never_dies(&mut self, inner: &Inner, root: StateId) -> Answer {
@@ -576,6 +546,106 @@ impl Core {
             level = next;
         }
         WordCount::Exactly(n_words)
+    }
+}
+
+/// What makes a state the next to be looked at.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+enum Nearness {
+    /// The length that no match is shorter than. It leads to a short match,
+    /// but of an intersection it sees only one part: of `.{60}` and `.*ab.*`
+    /// the former, whatever has become of the latter.
+    Bound,
+    /// The lengths of all parts of an intersection together.
+    Effort,
+}
+
+/// A search for a live state, the nearest first, that can be gone on with.
+struct LiveSearch {
+    nearness: Nearness,
+    parents: FxHashMap<StateId, StateId>,
+    heap: BinaryHeap<Reverse<(u64, u64, StateId)>>,
+    /// How many states were found, so that the earlier of two comes first.
+    n_found: u64,
+    n_looked_at: usize,
+}
+
+impl LiveSearch {
+    fn new(
+        core: &Core,
+        inner: &Inner,
+        root: StateId,
+        nearness: Nearness,
+    ) -> LiveSearch {
+        let mut search = LiveSearch {
+            nearness,
+            parents: FxHashMap::default(),
+            heap: BinaryHeap::new(),
+            n_found: 0,
+            n_looked_at: 0,
+        };
+        search.find(core, inner, root, root);
+        search
+    }
+
+    fn find(
+        &mut self,
+        core: &Core,
+        inner: &Inner,
+        state: StateId,
+        parent: StateId,
+    ) {
+        if self.parents.contains_key(&state) {
+            return;
+        }
+        self.parents.insert(state, parent);
+        let distance = match self.nearness {
+            Nearness::Bound => inner.state(state).info.min,
+            Nearness::Effort => core.effort(inner, state),
+        };
+        self.heap.push(Reverse((distance, self.n_found, state)));
+        self.n_found += 1;
+    }
+
+    /// Goes on until `budget` states have been looked at, or there is no room
+    /// for more, and notes what was found at all states it says something
+    /// about. None says that more is needed.
+    fn run(
+        &mut self,
+        core: &mut Core,
+        inner: &Inner,
+        budget: usize,
+    ) -> Option<Answer> {
+        while let Some(&Reverse((_, _, state))) = self.heap.peek() {
+            match inner.state(state).live() {
+                Some(Answer::Yes) => {
+                    note_path(inner, &self.parents, state);
+                    return Some(Answer::Yes);
+                }
+                Some(Answer::No) => {
+                    self.heap.pop();
+                    continue;
+                }
+                Some(Answer::Unknown) | None => {}
+            }
+            if self.n_looked_at >= budget
+                || inner.states.count() > search_room(inner)
+            {
+                return None;
+            }
+            self.n_looked_at += 1;
+            self.heap.pop();
+            let Ok(row) = core.raw_row(inner, state) else {
+                return Some(Answer::Unknown);
+            };
+            for range in &*row {
+                self.find(core, inner, range.next, state);
+            }
+        }
+        for &state in self.parents.keys() {
+            inner.state(state).set_live(Answer::No);
+        }
+        Some(Answer::No)
     }
 }
 

@@ -12,6 +12,7 @@ const MIN_WORDS: usize = 4;
 
 /// An operand: literals are kept as text, since an alternation of many
 /// becomes one node.
+#[derive(Clone)]
 enum Operand {
     Node(NodeId),
     Literal(String),
@@ -28,9 +29,14 @@ pub(super) fn compile(
         let limit = limits.max_terms();
         return Err(LimitError::new(LimitKind::Terms, limit, n_terms).into());
     }
+    let mut repeated = Repeated::of(regex.ops());
     let mut compiler = Compiler { algebra, stack: Vec::new() };
-    for op in regex.ops() {
-        compiler.apply(op);
+    for (at, op) in regex.ops().iter().enumerate() {
+        match *op {
+            Op::Again(back) => compiler.stack.extend(repeated.get(at, back)),
+            _ => compiler.apply(op),
+        }
+        repeated.note(at, compiler.stack.last());
     }
     let root = compiler.pop();
     let root = compiler.node(root);
@@ -52,7 +58,45 @@ fn op_size(op: &Op) -> usize {
         | Op::Look { .. }
         | Op::Start
         | Op::End
-        | Op::Boundary { .. } => 1,
+        | Op::Boundary { .. }
+        | Op::Again(_)
+        | Op::Part(_) => 1,
+    }
+}
+
+/// The operands that are used again.
+struct Repeated {
+    /// The operations that make them, in order.
+    at: Vec<usize>,
+    /// What the first of those have made.
+    made: Vec<Operand>,
+}
+
+impl Repeated {
+    fn of(ops: &[Op]) -> Repeated {
+        let again = ops.iter().enumerate().filter_map(|(at, op)| match *op {
+            Op::Again(back) => at.checked_sub(back as usize),
+            _ => None,
+        });
+        let mut at: Vec<usize> = again.collect();
+        at.sort_unstable();
+        at.dedup();
+        Repeated { made: Vec::with_capacity(at.len()), at }
+    }
+
+    fn get(&self, at: usize, back: u32) -> Option<Operand> {
+        let made_at = at.checked_sub(back as usize)?;
+        let index = self.at.binary_search(&made_at).ok()?;
+        self.made.get(index).cloned()
+    }
+
+    /// Keeps what an operation has made, if it is used again. To be called
+    /// after each, in order.
+    fn note(&mut self, at: usize, operand: Option<&Operand>) {
+        if self.at.get(self.made.len()) == Some(&at) {
+            let empty = Operand::Node(EMPTY);
+            self.made.push(operand.cloned().unwrap_or(empty));
+        }
     }
 }
 
@@ -166,6 +210,10 @@ impl Compiler<'_> {
                 let node = self.algebra.terms.node(node);
                 self.push(node);
             }
+            // Put on the stack by the caller, who knows the operands.
+            Op::Again(_) => {}
+            // Only in what is not an expression yet.
+            Op::Part(_) => self.push(EMPTY),
         }
     }
 

@@ -23,6 +23,9 @@ const MAX_DEPTH: usize = 500;
 /// Up to so many continuations are expanded each on its own.
 const MAX_APART: usize = 16;
 
+/// From so many alternatives on, what continuations make is kept.
+const MIN_JOINED: usize = 32;
+
 /// What the text before a position says.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Context<'a> {
@@ -39,6 +42,9 @@ pub(super) struct Algebra {
     pub(super) formulas: Formulas,
     /// The expansion of continuations that depend on nothing before them.
     expanded: FxHashMap<ContId, FormulaId>,
+    /// What several such expansions make together, where that is large:
+    /// neighbouring states ask for it again at each of their characters.
+    joined: FxHashMap<Box<[ContId]>, FormulaId>,
     /// The bodies of the look-behinds, inner before outer.
     pub(super) behinds: Vec<NodeId>,
     /// The classes that assertions ask of the character before.
@@ -107,6 +113,7 @@ impl Algebra {
             terms,
             formulas,
             expanded: FxHashMap::default(),
+            joined: FxHashMap::default(),
             behinds: Vec::new(),
             context_classes: Vec::new(),
             limits,
@@ -122,7 +129,8 @@ impl Algebra {
         }
         let n_words = self.n_row_words
             + self.formulas.n_words()
-            + 16 * (self.terms.nodes.len() + self.terms.conts.len());
+            + 16 * (self.terms.nodes.len() + self.terms.conts.len())
+            + 16 * self.joined.len();
         let limit = self.limits.max_arena();
         if n_words > limit {
             return Err(LimitError::new(LimitKind::Arena, limit, n_words));
@@ -159,6 +167,9 @@ impl Algebra {
             let work = WorkList::new(conts, Loops::NONE);
             return self.expand_in(work, &mut loops, context, 0);
         }
+        if let Some(&known) = self.joined.get(conts) {
+            return known;
+        }
         let mut out = Vec::with_capacity(conts.len());
         for &cont in conts {
             let formula = self.expand(cont, context);
@@ -167,7 +178,15 @@ impl Algebra {
             }
             out.push(formula);
         }
-        self.or(&out)
+        let formula = self.or(&out);
+        let mut infos = conts.iter().map(|&cont| self.terms.cont_info(cont));
+        if self.formulas.n_parts(formula) >= MIN_JOINED
+            && infos.all(|info| !info.context)
+            && self.broken.is_none()
+        {
+            self.joined.insert(conts.into(), formula);
+        }
+        formula
     }
 
     fn expand_fresh(

@@ -46,6 +46,9 @@ pub(super) struct Facts {
     pub(super) info: Info,
     /// It holds at the end of the text.
     pub(super) accepts: bool,
+    /// How far it is from what accepts, about: the shortest matches of all
+    /// that must hold at once, added up.
+    pub(super) effort: u64,
     /// The number of leaves and operators, saturating.
     pub(super) size: u32,
     /// How deep operators nest, saturating.
@@ -81,6 +84,14 @@ impl Formulas {
         &self.facts[id as usize]
     }
 
+    /// The number of alternatives.
+    pub(super) fn n_parts(&self, id: FormulaId) -> usize {
+        match &self.table[id] {
+            Formula::Or(parts) => parts.len(),
+            _ => 1,
+        }
+    }
+
     /// Words of memory taken, about.
     pub(super) fn n_words(&self) -> usize {
         self.n_words + 16 * self.table.len()
@@ -99,7 +110,13 @@ impl Formulas {
     }
 
     fn compute_facts(&self, id: FormulaId, terms: &Terms) -> Facts {
-        let leaf = |info, accepts| Facts { info, accepts, size: 1, depth: 0 };
+        let leaf = |info: Info, accepts| Facts {
+            info,
+            accepts,
+            effort: info.min,
+            size: 1,
+            depth: 0,
+        };
         let vague = Info {
             max: INFINITE,
             plain: false,
@@ -117,7 +134,8 @@ impl Formulas {
             }
             Formula::Then(inner, tail) => {
                 let inner = self.facts(*inner);
-                let info = inner.info.then(terms.cont_info(*tail));
+                let tail = terms.cont_info(*tail);
+                let info = inner.info.then(tail);
                 let info = Info {
                     min: info.min.max(1),
                     plain: false,
@@ -127,6 +145,7 @@ impl Formulas {
                 Facts {
                     info,
                     accepts: false,
+                    effort: inner.effort.saturating_add(tail.min),
                     size: inner.size.saturating_add(1),
                     depth: inner.depth.saturating_add(1),
                 }
@@ -135,7 +154,10 @@ impl Formulas {
                 let infos: Vec<Info> =
                     parts.iter().map(|&p| self.facts(p).info).collect();
                 let accepts = parts.iter().any(|&p| self.facts(p).accepts);
-                self.operator(Info::either(&infos), accepts, parts)
+                let efforts = parts.iter().map(|&p| self.facts(p).effort);
+                let effort = efforts.min().unwrap_or_default();
+                let info = Info::either(&infos);
+                self.operator(info, accepts, effort, parts)
             }
             Formula::And(parts) => {
                 let mut info = vague;
@@ -150,7 +172,9 @@ impl Formulas {
                     (info.min, info.max) = (0, INFINITE);
                 }
                 let accepts = parts.iter().all(|&p| self.facts(p).accepts);
-                self.operator(info, accepts, parts)
+                let efforts = parts.iter().map(|&p| self.facts(p).effort);
+                let effort = efforts.fold(0, u64::saturating_add);
+                self.operator(info, accepts, effort, parts)
             }
             Formula::Not(inner) => {
                 let facts = self.facts(*inner);
@@ -159,7 +183,7 @@ impl Formulas {
                     here: facts.info.here,
                     ..vague
                 };
-                self.operator(info, !facts.accepts, &[*inner])
+                self.operator(info, !facts.accepts, 0, &[*inner])
             }
         }
     }
@@ -168,6 +192,7 @@ impl Formulas {
         &self,
         info: Info,
         accepts: bool,
+        effort: u64,
         parts: &[FormulaId],
     ) -> Facts {
         let sizes = parts.iter().map(|&part| self.facts(part).size);
@@ -175,6 +200,7 @@ impl Formulas {
         Facts {
             info: Info { needs_start: false, ..info },
             accepts,
+            effort,
             size: sizes.fold(1, u32::saturating_add),
             depth: depths.max().unwrap_or(0).saturating_add(1),
         }

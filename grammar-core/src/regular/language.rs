@@ -420,6 +420,12 @@ impl Core {
         Ok(alive.copied().collect())
     }
 
+    /// How far a state is from acceptance, about.
+    pub(super) fn effort(&self, inner: &Inner, state: StateId) -> u64 {
+        let formula = inner.state(state).formula;
+        self.algebra.formulas.facts(formula).effort
+    }
+
     /// Returns all transitions of a state.
     pub(super) fn raw_row(
         &mut self,

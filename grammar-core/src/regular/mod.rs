@@ -20,6 +20,7 @@
 mod analysis;
 mod bytes;
 mod class;
+mod compact;
 mod compile;
 mod ecma;
 mod error;

@@ -34,6 +34,28 @@ pub(super) enum Op {
         word: CharSet,
         negative: bool,
     },
+    /// The operand that was made by the operation so many places before.
+    Again(u32),
+    /// What an expression that is under way will have here.
+    Part(usize),
+}
+
+impl Op {
+    /// How many operands it is applied to.
+    pub(super) fn n_operands(&self) -> usize {
+        match *self {
+            Op::Class(_)
+            | Op::Literal(_)
+            | Op::Words(_)
+            | Op::Start
+            | Op::End
+            | Op::Boundary { .. }
+            | Op::Again(_)
+            | Op::Part(_) => 0,
+            Op::Repeat { .. } | Op::Complement | Op::Look { .. } => 1,
+            Op::Concat(n) | Op::Alternate(n) | Op::Intersect(n) => n as usize,
+        }
+    }
 }
 
 /// A regular expression: literals, classes, concatenation, alternation,
@@ -158,15 +180,19 @@ impl Regex {
     }
 
     fn combine(parts: &[Regex], op: fn(u32) -> Op) -> Regex {
-        let mut ops: Vec<Op> =
-            parts.iter().flat_map(|part| part.ops.iter().cloned()).collect();
+        let n_ops: usize = parts.iter().map(|part| part.ops.len()).sum();
+        let mut ops = Vec::with_capacity(n_ops + 1);
+        for part in parts {
+            ops.extend_from_slice(&part.ops);
+        }
         // More parts than `u32::MAX` do not fit in memory.
         ops.push(op(u32::try_from(parts.len()).unwrap_or(u32::MAX)));
         Regex::from_ops(ops)
     }
 
     fn with(&self, op: Op) -> Regex {
-        let mut ops = self.ops.to_vec();
+        let mut ops = Vec::with_capacity(self.ops.len() + 1);
+        ops.extend_from_slice(&self.ops);
         ops.push(op);
         Regex::from_ops(ops)
     }

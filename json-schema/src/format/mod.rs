@@ -23,8 +23,12 @@
 //! `idn-hostname` (Punycode, normalization). Each lies between two languages
 //! that are ([`Bound`]), and a string between these is checked when it ends:
 //! nothing is accepted wrongly, and nothing refused, but such a string may
-//! turn out to have no valid end (`[z-a`, an `idn-hostname` that is too
-//! long).
+//! turn out to have no valid end (an `idn-hostname` that is too long).
+//!
+//! Of `regex` little is left between: groups more than eight deep, names of
+//! groups and references, ranges whose ends are characters or escapes of one
+//! part of Unicode (`[\xe9-\xe0`), and counts from numbers of three or more
+//! digits that begin with the same (`{124,123`).
 
 mod email;
 mod host;

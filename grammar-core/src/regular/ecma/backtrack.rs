@@ -38,20 +38,6 @@ pub(super) struct Parsed {
     pub(super) n_groups: u32,
 }
 
-/// Returns how many operands an operation takes.
-fn n_operands(op: &Op) -> usize {
-    match op {
-        Op::Concat(n) | Op::Alternate(n) | Op::Intersect(n) => *n as usize,
-        Op::Repeat { .. } | Op::Complement | Op::Look { .. } => 1,
-        Op::Class(_)
-        | Op::Literal(_)
-        | Op::Words(_)
-        | Op::Start
-        | Op::End
-        | Op::Boundary { .. } => 0,
-    }
-}
-
 impl Parsed {
     /// Returns the texts that may hold a match.
     pub(super) fn most(&self) -> Regex {
@@ -59,7 +45,7 @@ impl Parsed {
         let mut stack: Vec<(usize, Regex)> = Vec::new();
         let mut groups: BTreeMap<u32, (usize, usize)> = BTreeMap::new();
         for (index, op) in self.ops.iter().enumerate() {
-            let operands = stack.len() - n_operands(op);
+            let operands = stack.len() - op.n_operands();
             let operands = stack.split_off(operands);
             let first = operands.first().map_or(index, |(first, _)| *first);
             let parts: Vec<Regex> =
@@ -193,7 +179,7 @@ impl Backtracker {
         let mut first = Vec::with_capacity(parsed.ops.len());
         for (index, op) in parsed.ops.iter().enumerate() {
             let mut begin = index;
-            for _ in 0..n_operands(op) {
+            for _ in 0..op.n_operands() {
                 begin = first[begin - 1];
             }
             first.push(begin);
@@ -265,7 +251,7 @@ impl Writer<'_> {
     fn operands(&self, index: usize) -> Vec<usize> {
         let mut operands = Vec::new();
         let mut at = index;
-        for _ in 0..n_operands(&self.parsed.ops[index]) {
+        for _ in 0..self.parsed.ops[index].n_operands() {
             operands.push(at - 1);
             at = self.first[at - 1];
         }
@@ -331,7 +317,9 @@ impl Writer<'_> {
             Op::Literal(_)
             | Op::Words(_)
             | Op::Intersect(_)
-            | Op::Complement => {
+            | Op::Complement
+            | Op::Again(_)
+            | Op::Part(_) => {
                 let set = CharSet::empty();
                 self.then(one(Instruction::Class { set, back }));
             }

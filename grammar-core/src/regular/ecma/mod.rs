@@ -99,6 +99,12 @@ impl Regex {
     ) -> Result<(), PatternError> {
         read(pattern, limits, Reading::Strict).map(|_| ())
     }
+
+    /// The Unicode properties that ECMA-262 patterns may name here: all that
+    /// may stand in the braces after `\p`.
+    pub fn ecma_properties() -> impl Iterator<Item = String> {
+        property::all()
+    }
 }
 
 fn read(

@@ -182,3 +182,30 @@ fn never_dies_is_found_for_searches() {
         assert_eq!(dies, expected, "{pattern}");
     }
 }
+
+/// The bound on the length is that of the first part whatever has become of
+/// the others, and leads through every text of that length.
+#[test]
+fn a_long_part_does_not_hide_the_others() {
+    let parts = [
+        "^.{60}$",
+        "ab1",
+        "b12",
+        "bc1",
+        "c12",
+        "ca1",
+        "a12",
+        r"^\w*$",
+        r"\d\d",
+        "[b|c]",
+        "1.*2",
+        "[aA][12].*[zZ]",
+    ];
+    let parts = parts.map(|it| Regex::ecma(it).expect("it is valid"));
+    let all = Regex::intersect(&parts);
+    let language = Language::new(&all, Limits::new()).expect("small");
+    assert_eq!(language.is_dead(language.start()), Answer::No);
+    let none = all.and(&Regex::ecma("^[^b]*$").expect("it is valid"));
+    let language = Language::new(&none, Limits::new()).expect("small");
+    assert_ne!(language.is_dead(language.start()), Answer::No);
+}

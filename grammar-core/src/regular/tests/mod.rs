@@ -50,3 +50,35 @@ fn search() {
     check(&ecma("^$|^a"), &["", "a", "ab"], &["b", "ba"]);
     check(&ecma(r"(?<=a(?=b))b$"), &["ab", "xab"], &["b", "abb", "bb"]);
 }
+
+#[test]
+fn what_is_shared_means_what_is_copied() {
+    let nested = |[word, open]: [Regex; 2], depth| {
+        let close = Regex::literal(")");
+        let mut body = word.clone();
+        for _ in 0..depth {
+            let group = [open.clone(), body.clone(), close.clone()];
+            let other = [Regex::literal("<"), body, Regex::literal(">")];
+            let both = [Regex::concat(&group), Regex::concat(&other)];
+            body = Regex::alternate(&both).or(&word).repeat(0, None);
+        }
+        body
+    };
+    let parts = ["ab|c", r"\((?:\?:)?"];
+    let parts = parts.map(|it| Regex::rust(it).expect("it is valid"));
+    let copied = nested(parts.clone(), 4);
+    let shared = Regex::sharing(&parts, |parts| nested(parts, 4));
+    assert!(shared.ops().len() * 3 < copied.ops().len());
+    // Within others, and shared once more.
+    let twice = Regex::sharing(&[shared], |[it]| it.or(&it));
+    let differ = Regex::concat(&[Regex::literal("x"), copied])
+        .and(&Regex::concat(&[Regex::literal("x"), twice.clone()]).not());
+    let language = Language::new(&differ, Limits::new()).expect("small");
+    assert_eq!(language.is_dead(language.start()), Answer::Yes);
+    let language = Language::new(&twice, Limits::new()).expect("small");
+    check(&language, &["", "(<(ab)>c)", "(?:c)"], &["(((((c)))))", "(ab"]);
+    let deep = Regex::sharing(&parts, |parts| nested(parts, 10));
+    let language = Language::new(&deep, Limits::new()).expect("small");
+    let text = format!("{}c{}", "<(".repeat(5), ")>".repeat(5));
+    check(&language, &[&text], &[&format!("<{text}>")]);
+}
