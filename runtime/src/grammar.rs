@@ -283,9 +283,9 @@ impl GrammarError {
             GrammarError::Regex(RegexMachineError::MatchesNothing) => {
                 "unsatisfiable"
             }
-            GrammarError::Regex(_) => "resource_limit",
+            GrammarError::Regex(_)
+            | GrammarError::Tags(TagError::Machine(_)) => "resource_limit",
             GrammarError::Gbnf(_) => "invalid_gbnf",
-            GrammarError::Tags(TagError::Machine(_)) => "resource_limit",
             GrammarError::TagFile(TagFileError::Grammar { error, .. }) => {
                 error.kind()
             }

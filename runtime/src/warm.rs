@@ -50,6 +50,9 @@ impl TokenTrie {
     /// vocabulary) where many schemas are to come. What it does not reach is
     /// made when a mask needs it.
     pub fn warm_up(self: &Arc<TokenTrie>, options: &SchemaOptions) {
+        for kept in [false, true] {
+            self.classes(kept);
+        }
         for schema in SCHEMAS {
             for text in TEXTS {
                 // Nothing is lost by what fails: masks make it later.

@@ -160,10 +160,13 @@ impl Bounded {
         Bounded { regex: build(), automaton: OnceLock::new() }
     }
 
-    fn matches(&self, text: &str) -> Option<bool> {
+    fn automaton(&self) -> Option<&Language> {
         let make = || Language::new(&self.regex, Limits::new()).ok();
-        let automaton = self.automaton.get_or_init(make).as_ref()?;
-        Some(language_matches(automaton, &self.regex, text))
+        self.automaton.get_or_init(make).as_ref()
+    }
+
+    fn matches(&self, text: &str) -> Option<bool> {
+        Some(language_matches(self.automaton()?, &self.regex, text))
     }
 }
 
@@ -199,6 +202,21 @@ pub fn language(name: &str, sign: bool, bound: Bound) -> Option<Regex> {
         (false, Bound::Least) => made.most.regex.not(),
         (false, Bound::Most) => made.least().regex.not(),
     })
+}
+
+/// How many states the automaton that all schemas share may have before a
+/// schema gets one of its own, which then cannot meet the limit for others.
+const MAX_SHARED_STATES: usize = 20_000;
+
+/// The automaton of a format that is regular. Its states are made once in a
+/// process, not once a schema.
+pub(crate) fn automaton(name: &str) -> Option<Language> {
+    let (format, made) = find(name)?;
+    if format.rest.is_some() {
+        return None;
+    }
+    let language = made.most.automaton()?;
+    (language.n_states() < MAX_SHARED_STATES).then(|| language.clone())
 }
 
 /// Whether a format is its language, so that both bounds are one.

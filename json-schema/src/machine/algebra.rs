@@ -150,6 +150,18 @@ impl Algebra {
         self.lock().string_regex(formula, bound, format::language)
     }
 
+    /// The automaton of the strings that satisfy a typed formula, where all
+    /// schemas share one.
+    pub(crate) fn shared_language(&self, formula: Typed) -> Option<Language> {
+        let formulas = self.lock();
+        match *formulas.form(formula) {
+            Form::Format(name, true) => {
+                format::automaton(formulas.pool().format_name(name))
+            }
+            _ => None,
+        }
+    }
+
     /// Whether a typed formula of strings is not a regular language, so that
     /// a string has to be checked when it has ended.
     pub(crate) fn is_checked(&self, formula: Typed) -> bool {

@@ -62,10 +62,12 @@ impl Machine {
     ) -> Result<&StringSpec, AutomatonError> {
         self.parts.strings.derived(spec, |formulas| {
             let languages = |bound, formulas: &[Typed]| {
-                let regexes = formulas
-                    .iter()
-                    .map(|&formula| self.algebra.regex(formula, bound));
-                let languages = regexes.map(|regex| language(&regex));
+                let languages = formulas.iter().map(|&formula| {
+                    match self.algebra.shared_language(formula) {
+                        Some(shared) => Ok(shared),
+                        None => language(&self.algebra.regex(formula, bound)),
+                    }
+                });
                 languages.collect::<Result<Vec<_>, _>>()
             };
             let checked: Vec<usize> = (0..formulas.len())

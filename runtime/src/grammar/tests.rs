@@ -225,3 +225,45 @@ one ::= %grammar digits "#;
     let message = error.to_string();
     assert!(message.starts_with("grammar `odd`, line 1"), "{message}");
 }
+
+/// Each policy has a shared machine of its own; a grammar can share one.
+#[test]
+fn schemas_of_two_policies_stand_in_one_grammar() {
+    let schema = r#"{"type": "object", "properties": {"a": true},
+                     "additionalProperties": {"type": "string"}}"#;
+    let mut options = GbnfOptions::default();
+    let widest = SchemaOptions::widest();
+    let mut compact = SchemaOptions::default();
+    compact.text.whitespace = Whitespace::Compact;
+    for (name, policy) in [("widest", &widest), ("compact", &compact)] {
+        let grammar = Grammar::from_schema(schema, policy).expect("valid");
+        let named = NamedGrammar::Grammar(grammar);
+        options.grammars.insert(name.to_owned(), named);
+    }
+    let text = r#"root ::= %grammar compact "/" %grammar widest"#;
+    let grammar = Grammar::from_gbnf_with(text, &options).expect("GBNF");
+    for (text, accepted) in [
+        (r#"{"a":[1],"b":"x"}/{ "a" : {} , "\u0062" : "y" }"#, true),
+        (r#"{"b": "x"}/{}"#, false),
+        (r#"{"b":"x","b":"y"}/{}"#, false),
+        (r#"{}/{"c":"x","c":"y"}"#, false),
+    ] {
+        assert_eq!(grammar.accepts(text).ok(), Some(accepted), "{text}");
+    }
+    let bytes = (0..=u8::MAX).map(|byte| vec![byte]);
+    let more = ["{\"", "\":\"", "\"}/{", "}/{\"", "\",\"", "b\":", "\" :"];
+    let more = more.iter().map(|token| token.as_bytes().to_vec());
+    let tokens: Vec<Vec<u8>> =
+        bytes.chain(more).chain([b"</s>".to_vec()]).collect();
+    let end = TokenId::from_index(tokens.len() - 1);
+    let vocabulary = Vocabulary::from_tokens(tokens, [end]);
+    let trie = TokenTrie::new(Arc::new(vocabulary.expect("a vocabulary")));
+    let compiled = grammar.compile(&Arc::new(trie)).expect("no atoms");
+    let mut matcher = Matcher::new(compiled).expect("a start");
+    for byte in r#"{"a":[1],"b":"x"}/{ "a" : {} , "c" : "y" }"#.bytes() {
+        let mask = matcher.mask().expect("a mask").clone();
+        let brute = matcher.brute_force_mask().expect("a mask");
+        assert_eq!(mask, brute, "in {}", matcher.describe());
+        matcher.accept_bytes(&[byte]).expect("it is allowed");
+    }
+}

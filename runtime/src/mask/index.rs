@@ -2,12 +2,13 @@
 
 use std::{
     fmt,
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError},
 };
 
 use maskwright_grammar_core::automaton::Automaton;
 
 use super::{
+    classes::ClassTrie,
     gap::Gap,
     store::WalkStore,
     trie::{Trie, TrieRef},
@@ -19,6 +20,9 @@ use crate::vocabulary::Vocabulary;
 /// them all.
 const MAX_UNION_BYTES: usize = 64 << 20;
 
+/// Smaller tries are scanned as they are.
+const MIN_CLASSED: u32 = 300;
+
 /// A vocabulary prepared for masks: its trie, and the walks of the machines
 /// that many grammars share.
 ///
@@ -27,6 +31,8 @@ const MAX_UNION_BYTES: usize = 64 << 20;
 pub struct TokenTrie {
     vocabulary: Arc<Vocabulary>,
     root: TrieRef,
+    /// The same tokens by classes of bytes, once a walk asks for it.
+    classes: Arc<[OnceLock<ClassTrie>; 2]>,
     /// Tokens that are too long for walks; stepped one by one at each mask.
     long: Box<[u32]>,
     n_blocks: usize,
@@ -52,6 +58,7 @@ impl TokenTrie {
         TokenTrie {
             vocabulary,
             root,
+            classes: Arc::default(),
             long: long.into(),
             n_blocks,
             unions: Mutex::default(),
@@ -70,6 +77,7 @@ impl TokenTrie {
         TokenTrie {
             vocabulary: Arc::clone(&self.vocabulary),
             root: self.root.clone(),
+            classes: Arc::clone(&self.classes),
             long: self.long.clone(),
             n_blocks: self.n_blocks,
             unions: Mutex::new(lock(&self.unions).clone()),
@@ -89,6 +97,15 @@ impl TokenTrie {
 
     pub(crate) fn root(&self) -> &TrieRef {
         &self.root
+    }
+
+    /// Returns the tokens by classes of bytes, if there are enough of them;
+    /// the first byte of each is what it is if that is `kept`.
+    pub(crate) fn classes(&self, kept: bool) -> Option<&ClassTrie> {
+        let is_large = self.root.size() >= MIN_CLASSED;
+        let make = || ClassTrie::new(&self.root, kept);
+        let classes = &self.classes[usize::from(kept)];
+        is_large.then(|| classes.get_or_init(make))
     }
 
     pub(crate) fn long_tokens(&self) -> &[u32] {

@@ -7,6 +7,7 @@
 //! turn. See [`TokenTrie`] for what is kept with a vocabulary and
 //! [`TokenMask`] for what comes out.
 
+mod classes;
 mod ends;
 mod fill;
 mod gap;

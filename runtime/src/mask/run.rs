@@ -13,7 +13,9 @@ use maskwright_grammar_core::{
 use smallvec::SmallVec;
 
 use super::{
+    classes::ClassTrie,
     ends::EndTable,
+    index::TokenTrie,
     scan::{ScanTable, is_simple},
     set::TokenSet,
     trie::{Trie, TrieRef},
@@ -100,6 +102,8 @@ impl Buffers {
 pub(super) struct Run<'w, 'a> {
     pub(super) walker: &'w mut Walker<'a>,
     pub(super) bottom: bool,
+    /// Whether places may be in the trie by classes.
+    may_class: bool,
     tries: SmallVec<[Place; 1]>,
     n_steps: usize,
     rows: RowCache<'a>,
@@ -118,6 +122,7 @@ impl<'w, 'a> Run<'w, 'a> {
             buffers: walker.store.take_buffers(),
             walker,
             bottom,
+            may_class: false,
             tries: SmallVec::from_buf([place]),
             n_steps: 0,
         }
@@ -129,6 +134,8 @@ impl<'w, 'a> Run<'w, 'a> {
         state: StateId,
     ) -> Result<Walk, AutomatonError> {
         let row = self.walker.machine.row(state)?;
+        // Registers see the bytes that lead to a place.
+        self.may_class = !row.registers;
         let node = self.tries[0].at.node;
         let start = Task { state, stack: BASE, trie: 0, node };
         if !self.start_with_hint(start)? {
@@ -250,8 +257,22 @@ impl<'w, 'a> Run<'w, 'a> {
         TrieRef { trie: Arc::clone(self.trie(task)), node: task.node }
     }
 
+    /// Returns the vocabulary by classes, if a task is at its root, with the
+    /// first byte of each token what it is if that is `kept`.
+    pub(super) fn classes_at(
+        &self,
+        task: Task,
+        kept: bool,
+    ) -> Option<&'a ClassTrie> {
+        let index: &'a TokenTrie = self.walker.index;
+        let is_root = self.may_class
+            && task.node == 0
+            && self.trie(task).id() == index.root().trie.id();
+        if is_root { index.classes(kept) } else { None }
+    }
+
     /// Adds a trie to walk in.
-    fn add_place(
+    pub(super) fn add_place(
         &mut self,
         at: &TrieRef,
         entered: Option<(u32, u32, u8)>,

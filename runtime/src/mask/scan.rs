@@ -7,14 +7,16 @@
 use std::sync::Arc;
 
 use maskwright_grammar_core::{
-    automaton::{AutomatonError, Hint, Outcome, Row, StateId, Step},
+    automaton::{AutomatonError, Hint, Machine, Outcome, Row, StateId, Step},
     util::FxHashMap,
 };
 use smallvec::SmallVec;
 
 use super::{
+    classes::{ClassTrie, is_uniform},
     looping::Loop,
     run::{HINT_SIZE, LOOP_SIZE, MAX_NESTING, Run, Task},
+    trie::Trie,
 };
 
 /// A step of a table.
@@ -45,6 +47,8 @@ pub(super) struct ScanTable {
     codes: Vec<[Code; 256]>,
     /// The numbers of those states.
     visited: Vec<u16>,
+    /// Whether each table is the same on all bytes of a class, once asked.
+    uniform: Vec<Option<bool>>,
 }
 
 /// What is known of a numbered state.
@@ -86,6 +90,7 @@ impl ScanTable {
         self.states.clear();
         self.codes.clear();
         self.visited.clear();
+        self.uniform.clear();
     }
 
     /// Returns the number of a state; none if there are too many.
@@ -131,6 +136,7 @@ impl ScanTable {
             }
             self.codes.push(codes);
             self.visited.push(number);
+            self.uniform.push(None);
             let codes = u32::try_from(self.codes.len() - 1)
                 .expect("no more tables than numbers");
             let finish = row.finish.filter(|_| !bottom);
@@ -159,6 +165,13 @@ impl ScanTable {
         }
     }
 
+    /// Returns true if a table does the same on all bytes of each class.
+    fn is_uniform(&mut self, codes: u32) -> bool {
+        let codes = codes as usize;
+        let table = &self.codes[codes];
+        *self.uniform[codes].get_or_insert_with(|| is_uniform(table))
+    }
+
     /// Returns the step on `byte` in the table `codes`.
     pub(super) fn step(&self, codes: u32, byte: u8) -> Code {
         self.codes[codes as usize][usize::from(byte)]
@@ -176,11 +189,29 @@ impl<'a> Run<'_, 'a> {
         let Some(start) = self.buffers.table.number(task.state) else {
             return self.read_children(task, row);
         };
+        let codes = self.codes(start)?;
+        let kept = !self.buffers.table.is_uniform(codes);
+        if let Some(classes) = self.classes_at(task, kept) {
+            let trie = self.add_place(&classes.root, None);
+            return self.scan_all(Task { trie, ..task }, codes, Some(classes));
+        }
+        self.scan_all(task, codes, None)
+    }
+
+    /// Reads all below a node, in the trie by classes if that is where it is:
+    /// there, what a state does not do alike on each class it does in the
+    /// real trie.
+    fn scan_all(
+        &mut self,
+        task: Task,
+        mut codes: u32,
+        classes: Option<&ClassTrie>,
+    ) -> Result<(), AutomatonError> {
         let trie = Arc::clone(self.trie(task));
         let nodes = trie.nodes();
         let mut above: SmallVec<[(u32, u32); 24]> = SmallVec::new();
         let mut end = nodes[task.node as usize].end;
-        let (mut codes, last) = (self.codes(start)?, end);
+        let last = end;
         let mut index = task.node + 1;
         let mut accepted = (0, 0);
         let nested = self.walker.nesting >= MAX_NESTING;
@@ -195,7 +226,16 @@ impl<'a> Run<'_, 'a> {
             let Some(number) = code.number() else {
                 if code != Code::DEAD {
                     let row = self.row_of(codes)?;
-                    self.read(task, row, node.byte, index)?;
+                    match classes {
+                        // What leaves the frame is a place of real bytes.
+                        Some(classes)
+                            if code != Code::RETURN
+                                || classes.is_free(index) =>
+                        {
+                            self.read_members(task, row, classes, index)?;
+                        }
+                        _ => self.read(task, row, node.byte, index)?,
+                    }
                 }
                 index = node.end;
                 continue;
@@ -213,18 +253,27 @@ impl<'a> Run<'_, 'a> {
                         !it.has_hint || size < HINT_SIZE || nested
                     })
                 else {
-                    let task = Task { state, node: index, ..task };
-                    self.buffers.tasks.push(task);
+                    self.leave_scan(task, state, classes, index);
                     index = node.end;
                     continue;
                 };
+                let simple = *simple;
+                if let Some(classes) = classes
+                    && classes.is_free(index)
+                    && (simple.finish.is_some()
+                        || !self.buffers.table.is_uniform(simple.codes))
+                {
+                    self.leave_scan(task, state, Some(classes), index);
+                    index = node.end;
+                    continue;
+                }
                 if let Some(outcome) = simple.finish {
                     let exit = (outcome, task.trie, index);
                     self.buffers.exits.push(exit);
                     above.push((codes, end));
                     (codes, end) = (simple.codes, node.end);
                 } else if size >= LOOP_SIZE
-                    && simple.looping.takes(machine, state, &trie, index)?
+                    && self.takes(number, machine, state, &trie, index)?
                 {
                     to = nodes[node.end as usize].tokens;
                     next = node.end;
@@ -244,6 +293,60 @@ impl<'a> Run<'_, 'a> {
         self.accept_range(task, accepted);
         self.add_steps(n_steps);
         self.check_steps()
+    }
+
+    /// Reads the bytes of the members of a node in a state of the real trie.
+    fn read_members(
+        &mut self,
+        task: Task,
+        row: &'a Row,
+        classes: &ClassTrie,
+        node: u32,
+    ) -> Result<(), AutomatonError> {
+        let task = Task { trie: 0, ..task };
+        let trie = Arc::clone(self.trie(task));
+        for &member in classes.members(node) {
+            let byte = trie.node(member).byte;
+            self.read(task, row, byte, member)?;
+        }
+        Ok(())
+    }
+
+    /// Goes on at a node one step at a time, in the real trie.
+    fn leave_scan(
+        &mut self,
+        task: Task,
+        state: StateId,
+        classes: Option<&ClassTrie>,
+        node: u32,
+    ) {
+        match classes {
+            None => self.buffers.tasks.push(Task { state, node, ..task }),
+            Some(classes) => {
+                let members = classes.members(node).iter();
+                self.buffers.tasks.extend(members.map(|&node| Task {
+                    state,
+                    node,
+                    trie: 0,
+                    ..task
+                }));
+            }
+        }
+    }
+
+    /// Whether a state stays on everything below a node.
+    fn takes(
+        &mut self,
+        number: u16,
+        machine: Machine<'_>,
+        state: StateId,
+        trie: &Trie,
+        node: u32,
+    ) -> Result<bool, AutomatonError> {
+        match self.buffers.table.simple(number) {
+            Some(simple) => simple.looping.takes(machine, state, trie, node),
+            None => Ok(false),
+        }
     }
 
     /// Tabulates a state that was not looked at yet.
