@@ -1,7 +1,7 @@
 //! From trees to a grammar: resolves names and references, and checks the
 //! whole.
 
-use std::sync::Arc;
+use std::{borrow::Cow, sync::Arc};
 
 use maskwright_grammar_core::{
     automaton::{Atom, Automaton, RegexMachine},
@@ -62,12 +62,11 @@ impl Resolver for RegexOnly {
     ) -> Result<Referent, ReferentError> {
         let message = match reference {
             Reference::Regex(regex) => {
-                match RegexMachine::new(regex, Limits::default()) {
-                    Ok(machine) => {
-                        return Ok(Referent::Machine(Arc::new(machine)));
-                    }
-                    Err(error) => error.to_string(),
-                }
+                return RegexMachine::new(regex, Limits::default())
+                    .map(|machine| Referent::Machine(Arc::new(machine)))
+                    .map_err(|error| {
+                        ReferentError::Message(error.to_string())
+                    });
             }
             Reference::Json(_) => "there is no reader of JSON Schemas here; \
                                    compile the grammar through the crate \
@@ -99,7 +98,7 @@ pub fn lower(
         referents: FxHashMap::default(),
         resolver,
     };
-    linker.add(None, ast.clone(), start_rule)?;
+    linker.add(None, Cow::Borrowed(ast), start_rule)?;
     let mut next = 0;
     while next < linker.units.len() {
         linker.lower(next)?;
@@ -128,51 +127,48 @@ pub fn lower(
 }
 
 /// One of the grammars that are put together.
-struct Unit {
+struct Unit<'a> {
     /// The name by which the others refer to it; the first has none.
     name: Option<String>,
-    ast: Ast,
+    ast: Cow<'a, Ast>,
     rules: FxHashMap<String, RuleId>,
     /// The id of its first rule; the others follow.
     first_rule: u32,
     start: RuleId,
 }
 
-struct Linker<'r> {
+struct Linker<'a> {
     builder: GrammarBuilder,
-    units: Vec<Unit>,
+    units: Vec<Unit<'a>>,
     /// What each reference leads to.
     referents: FxHashMap<Reference, ExprId>,
-    resolver: &'r dyn Resolver,
+    resolver: &'a dyn Resolver,
 }
 
-impl Linker<'_> {
+impl<'a> Linker<'a> {
     /// Adds a grammar and declares its rules.
     fn add(
         &mut self,
         name: Option<&str>,
-        ast: Ast,
+        ast: Cow<'a, Ast>,
         start_rule: &str,
     ) -> Result<RuleId, GbnfError> {
         let mut rules: FxHashMap<String, RuleId> = FxHashMap::default();
-        let mut ids = Vec::with_capacity(ast.rules.len());
         for rule in &ast.rules {
             let full = match name {
                 Some(unit) => format!("{unit}:{}", rule.name),
                 None => rule.name.clone(),
             };
-            let id = self.builder.declare(full);
-            ids.push(id);
-            rules.insert(rule.name.clone(), id);
+            rules.insert(rule.name.clone(), self.builder.declare(full));
         }
         let Some(&start) = rules.get(start_rule) else {
             let defined =
                 ast.rules.iter().map(|rule| rule.name.clone()).collect();
-            let name_ = start_rule.to_owned();
-            let kind = GbnfErrorKind::MissingRoot { name: name_, defined };
+            let start = start_rule.to_owned();
+            let kind = GbnfErrorKind::MissingRoot { name: start, defined };
             return Err(ast.error(Span::default(), kind).within(name));
         };
-        let first_rule = ids.first().map_or(0, |id| id.0);
+        let first_rule = rules[&ast.rules[0].name].0;
         let name = name.map(str::to_owned);
         self.units.push(Unit { name, ast, rules, first_rule, start });
         Ok(start)
@@ -265,6 +261,7 @@ impl Linker<'_> {
                 self.builder.machine(reference.name(), &machine)
             }
             Referent::Grammar(ast) => {
+                let ast = Cow::Owned(ast);
                 let start = self.add(Some(reference.name()), ast, ROOT)?;
                 self.builder.rule(start)
             }
@@ -285,7 +282,7 @@ impl Reference {
     }
 }
 
-impl Unit {
+impl Unit<'_> {
     fn error(&self, span: Span, kind: impl Into<GbnfErrorKind>) -> GbnfError {
         self.ast.error(span, kind).within(self.name.as_deref())
     }

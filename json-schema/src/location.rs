@@ -71,6 +71,16 @@ impl Location {
         Location::default()
     }
 
+    /// The pointer, behind the address of its document if that is not the
+    /// schema itself.
+    pub fn address(&self) -> String {
+        let pointer = self.pointer.as_str();
+        match &*self.document {
+            "" => pointer.to_owned(),
+            document => format!("{document}#{pointer}"),
+        }
+    }
+
     /// Returns the place one token below this one.
     #[must_use]
     pub fn child(&self, token: &str) -> Location {

@@ -297,15 +297,7 @@ impl GrammarError {
     /// and a column.
     pub fn location(&self) -> Option<String> {
         match self {
-            GrammarError::Schema(error) => {
-                let place = error.location();
-                let pointer = place.pointer.as_str();
-                Some(if place.document.is_empty() {
-                    pointer.to_owned()
-                } else {
-                    format!("{}#{pointer}", place.document)
-                })
-            }
+            GrammarError::Schema(error) => Some(error.location().address()),
             GrammarError::Regex(RegexMachineError::Pattern(error)) => {
                 Some(error.offset().to_string())
             }

@@ -89,6 +89,8 @@ pub struct GrammarBuilder {
     atoms: Vec<Atom>,
     atom_ids: FxHashMap<Atom, AtomId>,
     machines: Vec<Embedded>,
+    /// By the address of the machine, which the list keeps alive.
+    machine_ids: FxHashMap<usize, MachineId>,
     error: Option<GrammarError>,
 }
 
@@ -183,12 +185,13 @@ impl GrammarBuilder {
         name: impl Into<String>,
         automaton: &Arc<dyn Automaton>,
     ) -> ExprId {
-        let same =
-            |embedded: &Embedded| Arc::ptr_eq(&embedded.automaton, automaton);
-        let known = self.machines.iter().position(same);
-        let index = known.unwrap_or(self.machines.len());
-        let id = MachineId(self.id(index, "machines"));
+        let address = Arc::as_ptr(automaton).addr();
+        let known = self.machine_ids.get(&address).copied();
+        let id = known.unwrap_or_else(|| {
+            MachineId(self.id(self.machines.len(), "machines"))
+        });
         if known.is_none() {
+            self.machine_ids.insert(address, id);
             let machine = Machine::new(&**automaton);
             let (name, automaton) = (name.into(), Arc::clone(automaton));
             let (is_nullable, is_open) = match machine.row(machine.start()) {

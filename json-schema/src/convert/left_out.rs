@@ -27,11 +27,7 @@ impl LeftOut {
     /// The place as a JSON pointer, behind the address of its document if
     /// that is not the schema itself.
     pub fn pointer(&self) -> String {
-        let Location { document, pointer } = &self.location;
-        match &**document {
-            "" => pointer.as_str().to_owned(),
-            document => format!("{document}#{}", pointer.as_str()),
-        }
+        self.location.address()
     }
 
     /// What was left out when the schema was read.

@@ -68,6 +68,19 @@ impl Linker<'_> {
         self.warnings.borrow_mut().extend(warnings);
         Referent::Machine(Arc::clone(&grammar.automaton))
     }
+
+    fn unknown(&self, name: &str) -> String {
+        let names: Vec<&str> =
+            self.options.grammars.keys().map(String::as_str).collect();
+        if names.is_empty() {
+            return format!(
+                "there is no grammar `{name}`, nor any other to refer to; \
+                 supply it by its name"
+            );
+        }
+        let names = names.join("`, `");
+        format!("there is no grammar `{name}`; there are `{names}`")
+    }
 }
 
 impl Resolver for Linker<'_> {
@@ -99,20 +112,5 @@ impl Resolver for Linker<'_> {
                 }
             }
         }
-    }
-}
-
-impl Linker<'_> {
-    fn unknown(&self, name: &str) -> String {
-        let names: Vec<&str> =
-            self.options.grammars.keys().map(String::as_str).collect();
-        if names.is_empty() {
-            return format!(
-                "there is no grammar `{name}`, nor any other to refer to; \
-                 supply it by its name"
-            );
-        }
-        let names = names.join("`, `");
-        format!("there is no grammar `{name}`; there are `{names}`")
     }
 }

@@ -15,9 +15,9 @@
 //! Where a state is not uniform, the scan goes on in the real trie: each node
 //! here knows the real nodes that it stands for, its *members*.
 
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 
-use super::trie::{Trie, TrieRef};
+use super::trie::{Trie, TrieRef, index};
 
 /// The trie of the tokens with their bytes replaced.
 #[derive(Debug)]
@@ -51,7 +51,7 @@ impl Before {
         match (self, byte) {
             (Before::Text, b'"') | (Before::Quote, _) => (byte, Before::Quote),
             (Before::Text, b'\\') => (byte, Before::Backslash),
-            (Before::Text, _) => (class(byte), Before::Text),
+            (Before::Text, _) => (CLASS_OF[usize::from(byte)], Before::Text),
             (Before::Start, _) => (byte, Before::Text.read(byte).1),
             (Before::Backslash, b'u') => (byte, Before::Hex(4)),
             (Before::Hex(n @ 2..), _) => (byte, Before::Hex(n - 1)),
@@ -79,10 +79,16 @@ const CLASSES: [(u8, u8); 14] = [
     (0xF5, 0xFF),
 ];
 
-fn class(byte: u8) -> u8 {
-    let found = CLASSES.iter().find(|(lo, hi)| (*lo..=*hi).contains(&byte));
-    found.map_or(byte, |(lo, _)| *lo)
-}
+/// What stands for each byte.
+static CLASS_OF: LazyLock<[u8; 256]> = LazyLock::new(|| {
+    let mut of = [0; 256];
+    for byte in 0..=u8::MAX {
+        let mut classes = CLASSES.iter();
+        let class = classes.find(|(lo, hi)| (*lo..=*hi).contains(&byte));
+        of[usize::from(byte)] = class.map_or(byte, |(lo, _)| *lo);
+    }
+    of
+});
 
 /// Whether a table of 256 steps is the same on all bytes of each class.
 pub(super) fn is_uniform<T: PartialEq>(steps: &[T; 256]) -> bool {
@@ -97,14 +103,6 @@ impl ClassTrie {
     /// first replaced if that is `kept`.
     pub(crate) fn new(real: &TrieRef, kept: bool) -> ClassTrie {
         let start = if kept { Before::Start } else { Before::Text };
-        let classes: [u8; 256] =
-            std::array::from_fn(|byte| class(byte.to_le_bytes()[0]));
-        let read = |before: Before, byte: u8| match before {
-            Before::Text if byte != b'"' && byte != b'\\' => {
-                (classes[usize::from(byte)], Before::Text)
-            }
-            _ => before.read(byte),
-        };
         let trie = &real.trie;
         // The real nodes in depth-first order, with their paths replaced.
         let mut all: Vec<u8> = Vec::new();
@@ -117,7 +115,7 @@ impl ClassTrie {
                 path.pop();
             }
             let before = path.last().map_or(start, |&(_, before, _)| before);
-            let (byte, next) = read(before, at.byte);
+            let (byte, next) = before.read(at.byte);
             path.push((byte, next, at.end));
             let own = trie.own_tokens(node);
             if !own.is_empty() {
@@ -139,18 +137,12 @@ impl ClassTrie {
             root,
         };
         classes.free[0] = !kept;
-        classes.find_members(trie, size, start, read);
+        classes.find_members(trie, size, start);
         classes
     }
 
     /// Goes through both tries at once.
-    fn find_members(
-        &mut self,
-        real: &Trie,
-        size: u32,
-        start: Before,
-        read: impl Fn(Before, u8) -> (u8, Before),
-    ) {
+    fn find_members(&mut self, real: &Trie, size: u32, start: Before) {
         let mine = Arc::clone(&self.root.trie);
         // Of each real node above: its end, what stands for it, and what
         // comes before the next byte.
@@ -164,7 +156,7 @@ impl ClassTrie {
                 path.pop();
             }
             let Some(&(_, above, before)) = path.last() else { break };
-            let (byte, next) = read(before, at.byte);
+            let (byte, next) = before.read(at.byte);
             // Every node has a token at or below it.
             let Some(here) = mine.child(above, byte) else { continue };
             self.free[here as usize] = next == Before::Text;
@@ -196,11 +188,6 @@ impl ClassTrie {
         let (from, to) = (self.starts[node], self.starts[node + 1]);
         &self.members[from as usize..to as usize]
     }
-}
-
-/// A trie has fewer nodes than its vocabulary has bytes.
-fn index(len: usize) -> u32 {
-    u32::try_from(len).unwrap_or(u32::MAX)
 }
 
 #[cfg(test)]
@@ -256,10 +243,11 @@ mod tests {
     #[test]
     fn classes_do_not_overlap_and_keep_what_json_means() {
         for byte in 0..=u8::MAX {
-            assert_eq!(class(class(byte)), class(byte));
+            let class = CLASS_OF[usize::from(byte)];
+            assert_eq!(CLASS_OF[usize::from(class)], class);
         }
         for byte in *b"\"\\{}[]:, \t\n\r-+._/" {
-            assert_eq!(class(byte), byte);
+            assert_eq!(CLASS_OF[usize::from(byte)], byte);
         }
     }
 }

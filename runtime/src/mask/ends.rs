@@ -7,7 +7,10 @@
 
 use std::sync::Arc;
 
-use super::{set::TokenSet, trie::TrieRef};
+use super::{
+    set::TokenSet,
+    trie::{TrieRef, index},
+};
 
 /// The tokens within a frame, and the paths that end it.
 #[derive(Debug)]
@@ -79,8 +82,4 @@ impl EndTable {
     pub(crate) fn memory(&self) -> usize {
         self.accepted.memory() + size_of_val(&*self.nodes)
     }
-}
-
-fn index(len: usize) -> u32 {
-    u32::try_from(len).expect("no more nodes than the vocabulary's trie")
 }

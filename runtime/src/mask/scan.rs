@@ -248,25 +248,18 @@ impl<'a> Run<'_, 'a> {
                 self.look_at(number)?;
                 let state = self.buffers.table.state(number);
                 let machine = self.walker.machine;
-                let Some(simple) =
-                    self.buffers.table.simple(number).filter(|it| {
-                        !it.has_hint || size < HINT_SIZE || nested
-                    })
-                else {
+                let simple = self.buffers.table.simple(number).copied();
+                let is_free = classes.is_some_and(|it| it.is_free(index));
+                let Some(simple) = simple.filter(|it| {
+                    (!it.has_hint || size < HINT_SIZE || nested)
+                        && (!is_free
+                            || it.finish.is_none()
+                                && self.buffers.table.is_uniform(it.codes))
+                }) else {
                     self.leave_scan(task, state, classes, index);
                     index = node.end;
                     continue;
                 };
-                let simple = *simple;
-                if let Some(classes) = classes
-                    && classes.is_free(index)
-                    && (simple.finish.is_some()
-                        || !self.buffers.table.is_uniform(simple.codes))
-                {
-                    self.leave_scan(task, state, Some(classes), index);
-                    index = node.end;
-                    continue;
-                }
                 if let Some(outcome) = simple.finish {
                     let exit = (outcome, task.trie, index);
                     self.buffers.exits.push(exit);

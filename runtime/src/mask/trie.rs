@@ -506,7 +506,7 @@ pub(crate) fn utf8_step(state: u8, byte: u8) -> Option<u8> {
 
 /// Vocabularies have fewer than 2^24 bytes in all in practice, and fewer than
 /// 2^32 by the vocabulary's own check.
-fn index(len: usize) -> u32 {
+pub(super) fn index(len: usize) -> u32 {
     u32::try_from(len).expect("a vocabulary has fewer than 2^32 bytes")
 }
 

@@ -16,7 +16,7 @@ use super::{CfgMachine, Key};
 use crate::{
     automaton::{
         Atom, AtomId, Automaton, AutomatonError, Frame, Machine, Outcome,
-        Resumed, Row, StateId, Watch,
+        Resumed, Row, StateId,
     },
     grammar::{Embedded, Grammar},
 };
@@ -109,6 +109,11 @@ impl CfgMachine {
         }
     }
 
+    /// Returns the machine that answers for a state of an embedded one.
+    pub(super) fn owner(&self, Inner { id, state }: Inner) -> &dyn Automaton {
+        self.machines.get(id).owner(state)
+    }
+
     /// Returns what the machine `id` calls a state of ours that is one of
     /// its own, or one of the shared machine's.
     fn inner_state(&self, state: StateId) -> StateId {
@@ -153,47 +158,47 @@ impl CfgMachine {
 
     pub(super) fn inner_enter(
         &self,
-        Inner { id, state }: Inner,
+        inner: Inner,
         caller: &Frame,
         callee: StateId,
     ) -> Frame {
-        let machine = self.machines.get(id).owner(state);
-        let caller = Frame { state, ..caller.clone() };
+        let caller = Frame { state: inner.state, ..caller.clone() };
         // A machine that enters a frame in a state keeps to the state.
-        let frame = machine.enter(&caller, self.inner_state(callee));
+        let entered = self.inner_state(callee);
+        let frame = self.owner(inner).enter(&caller, entered);
         Frame { state: callee, ..frame }
     }
 
     pub(super) fn inner_advance(
         &self,
-        Inner { id, state }: Inner,
+        inner: Inner,
         frame: &mut Frame,
         byte: u8,
         to: StateId,
     ) -> Result<(), AutomatonError> {
-        let machine = self.machines.get(id).owner(state);
-        let mut moved = Frame { state, ..frame.clone() };
-        machine.advance(&mut moved, byte, self.inner_state(to))?;
-        moved.state = self.outer(id, moved.state)?;
+        let mut moved = Frame { state: inner.state, ..frame.clone() };
+        let to = self.inner_state(to);
+        self.owner(inner).advance(&mut moved, byte, to)?;
+        moved.state = self.outer(inner.id, moved.state)?;
         *frame = moved;
         Ok(())
     }
 
     pub(super) fn inner_leave(
         &self,
-        Inner { id, state }: Inner,
+        inner: Inner,
         caller: &Frame,
         callee: &Frame,
         outcome: Outcome,
         to: StateId,
     ) -> Result<Option<Frame>, AutomatonError> {
-        let machine = self.machines.get(id).owner(state);
-        let caller = Frame { state, ..caller.clone() };
+        let caller = Frame { state: inner.state, ..caller.clone() };
         let callee = self.inner_frame(callee);
         let to = self.inner_state(to);
+        let machine = self.owner(inner);
         let left = machine.leave(&caller, &callee, outcome, to)?;
         left.map(|frame| {
-            let state = self.outer(id, frame.state)?;
+            let state = self.outer(inner.id, frame.state)?;
             Ok(Frame { state, ..frame })
         })
         .transpose()
@@ -205,14 +210,8 @@ impl CfgMachine {
         frame: &Frame,
         ask: impl FnOnce(&dyn Automaton, &Frame) -> T,
     ) -> Option<T> {
-        let Inner { id, state } = self.inner(frame.state)?;
-        let frame = Frame { state, ..frame.clone() };
-        Some(ask(self.machines.get(id).owner(state), &frame))
-    }
-
-    /// Returns what registers say of a frame within an embedded machine.
-    pub(super) fn inner_watch(&self, frame: &Frame) -> Watch {
-        self.ask(frame, |machine, frame| machine.watch(frame))
-            .unwrap_or(Watch::Clear)
+        let inner = self.inner(frame.state)?;
+        let frame = Frame { state: inner.state, ..frame.clone() };
+        Some(ask(self.owner(inner), &frame))
     }
 }

@@ -287,9 +287,7 @@ impl Automaton for CfgMachine {
 
     fn enters_alike(&self, callee: StateId) -> bool {
         match self.inner(callee) {
-            Some(Inner { id, state }) => {
-                self.machines.get(id).owner(state).enters_alike(state)
-            }
+            Some(inner) => self.owner(inner).enters_alike(inner.state),
             None => true,
         }
     }
@@ -335,7 +333,8 @@ impl Automaton for CfgMachine {
     }
 
     fn watch(&self, frame: &Frame) -> Watch {
-        self.inner_watch(frame)
+        self.ask(frame, |machine, frame| machine.watch(frame))
+            .unwrap_or(Watch::Clear)
     }
 
     fn watched_bytes(&self, frame: &Frame) -> [u64; 4] {
@@ -344,9 +343,8 @@ impl Automaton for CfgMachine {
     }
 
     fn may_watch(&self, state: StateId) -> bool {
-        self.inner(state).is_some_and(|Inner { id, state }| {
-            self.machines.get(id).owner(state).may_watch(state)
-        })
+        self.inner(state)
+            .is_some_and(|inner| self.owner(inner).may_watch(inner.state))
     }
 
     fn ending(&self, state: StateId) -> Result<StateId, AutomatonError> {
@@ -358,9 +356,8 @@ impl Automaton for CfgMachine {
     }
 
     fn exact(&self, state: StateId) -> bool {
-        self.inner(state).is_none_or(|Inner { id, state }| {
-            self.machines.get(id).owner(state).exact(state)
-        })
+        self.inner(state)
+            .is_none_or(|inner| self.owner(inner).exact(inner.state))
     }
 
     fn describe(&self, state: StateId) -> String {
@@ -388,7 +385,7 @@ impl Automaton for CfgMachine {
                 format!("before `%{}`", self.machines.name(*id))
             }
             &Key::Inner { id, state } => {
-                let machine = self.machines.get(id).owner(state);
+                let machine = self.owner(Inner { id, state });
                 let name = self.machines.name(id);
                 format!("{} in `%{name}`", machine.describe(state))
             }

@@ -211,13 +211,13 @@ impl GrammarArgs {
         let options = self.options.over(defaults).map_err(Fail::usage)?;
         let source = &self.source;
         let grammar = if let Some(file) = &source.schema {
-            Grammar::from_schema(&read(file)?, &options)
+            Grammar::from_schema(&read(file)?, &options)?
         } else if source.json {
-            Grammar::json(&options)
+            Grammar::json(&options)?
         } else if let Some(regex) = &source.regex {
-            Grammar::from_regex(regex)
+            Grammar::from_regex(regex)?
         } else if let Some(choices) = &source.choices {
-            Grammar::from_choices(choices)
+            Grammar::from_choices(choices)?
         } else if let Some(file) = &source.gbnf {
             self.tags.gbnf(file, options)?
         } else if let Some(file) = &source.tags {
@@ -227,7 +227,7 @@ impl GrammarArgs {
         } else {
             return Ok(None);
         };
-        let grammar = self.tags.with_reasoning(grammar?)?;
+        let grammar = self.tags.with_reasoning(grammar)?;
         let mut stderr = std::io::stderr().lock();
         for warning in grammar.warnings() {
             writeln!(stderr, "warning: {warning}").map_err(Fail::write)?;

@@ -43,7 +43,7 @@ impl TagArgs {
         &self,
         file: &Path,
         schema: SchemaOptions,
-    ) -> Result<Result<Grammar, GrammarError>, Fail> {
+    ) -> Result<Grammar, Fail> {
         let mut options = GbnfOptions::default();
         for named in &self.grammars {
             let (name, file) = named.split_once('=').ok_or_else(|| {
@@ -57,11 +57,7 @@ impl TagArgs {
                 extension.is_some_and(|found| found.eq_ignore_ascii_case(end))
             };
             let grammar = if is("json") {
-                let grammar = Grammar::from_schema(&text, &schema);
-                NamedGrammar::Grammar(match grammar {
-                    Ok(grammar) => grammar,
-                    Err(error) => return Ok(Err(error)),
-                })
+                NamedGrammar::Grammar(Grammar::from_schema(&text, &schema)?)
             } else if is("gbnf") {
                 NamedGrammar::Gbnf(text)
             } else {
@@ -72,18 +68,17 @@ impl TagArgs {
             options.grammars.insert(name.to_owned(), grammar);
         }
         options.schema = schema;
-        Ok(Grammar::from_gbnf_with(&read(file)?, &options))
+        Ok(Grammar::from_gbnf_with(&read(file)?, &options)?)
     }
 
     /// Compiles a file of tags.
     pub(crate) fn tags(
         file: &Path,
         schema: &SchemaOptions,
-    ) -> Result<Result<Grammar, GrammarError>, Fail> {
-        let tags = StructuralTags::from_json(&read(file)?, schema);
-        Ok(tags
-            .map_err(GrammarError::from)
-            .and_then(|tags| Grammar::from_tags(&tags)))
+    ) -> Result<Grammar, Fail> {
+        let tags = StructuralTags::from_json(&read(file)?, schema)
+            .map_err(GrammarError::from)?;
+        Ok(Grammar::from_tags(&tags)?)
     }
 
     /// Compiles a list of tools.
@@ -91,7 +86,7 @@ impl TagArgs {
         &self,
         file: &Path,
         schema: &SchemaOptions,
-    ) -> Result<Result<Grammar, GrammarError>, Fail> {
+    ) -> Result<Grammar, Fail> {
         let style = match self.tool_style.as_deref() {
             None | Some("hermes") => ToolStyle::Hermes,
             Some("function") => ToolStyle::Function,
@@ -103,14 +98,12 @@ impl TagArgs {
             }
         };
         let text = read(file)?;
-        let tools = Tool::list_from_json(&text, schema);
-        let tags =
-            tools.and_then(|tools| StructuralTags::for_tools(&tools, style));
-        Ok(tags.map_err(GrammarError::from).and_then(|mut tags| {
-            tags.at_least = self.min_calls.unwrap_or(0);
-            tags.at_most = self.max_calls;
-            Grammar::from_tags(&tags)
-        }))
+        let mut tags = Tool::list_from_json(&text, schema)
+            .and_then(|tools| StructuralTags::for_tools(&tools, style))
+            .map_err(GrammarError::from)?;
+        tags.at_least = self.min_calls.unwrap_or(0);
+        tags.at_most = self.max_calls;
+        Ok(Grammar::from_tags(&tags)?)
     }
 
     /// Puts the reasoning before a grammar, if there is any.
