@@ -326,6 +326,13 @@ pub trait Automaton: fmt::Debug + Send + Sync {
         true
     }
 
+    /// Returns about how many bytes the machine holds for itself, which grow
+    /// as it is used; the shared machine is not counted. It is what caches of
+    /// grammars are bounded by: zero is a machine that does not count.
+    fn memory_usage(&self) -> usize {
+        0
+    }
+
     /// Describes `state` for people: what is being read here.
     fn describe(&self, state: StateId) -> String;
 }

@@ -411,6 +411,14 @@ impl Automaton for RegexMachine {
         }
     }
 
+    fn memory_usage(&self) -> usize {
+        let bases = self.bases.iter().map(|(_, base)| base.memory_usage());
+        size_of::<RegexMachine>()
+            + self.table.memory_usage()
+            + self.language.memory_usage()
+            + bases.sum::<usize>()
+    }
+
     fn describe(&self, state: StateId) -> String {
         match *self.table.key(state) {
             Key::Whole(Utf8State::At(state))

@@ -193,6 +193,14 @@ pub struct Row {
 }
 
 impl Row {
+    /// Returns about how many bytes the row holds elsewhere; what it shares
+    /// with other rows is not counted.
+    pub fn memory_usage(&self) -> usize {
+        size_of_val(&*self.ranges)
+            + size_of_val(&*self.calls)
+            + size_of_val(&*self.atoms)
+    }
+
     /// Returns the ranges, sorted by their first byte.
     pub fn ranges(&self) -> &[ByteRange] {
         &self.ranges

@@ -6,7 +6,10 @@
 use std::{
     fmt,
     hash::Hash,
-    sync::{Mutex, OnceLock, PoisonError},
+    sync::{
+        Mutex, OnceLock, PoisonError,
+        atomic::{AtomicUsize, Ordering},
+    },
 };
 
 use super::{AutomatonError, Row, StateId};
@@ -19,6 +22,8 @@ pub struct StateTable<K> {
     /// Or-ed into every id: [`StateId::SHARED_BIT`] in a shared machine.
     tag: u32,
     max_states: usize,
+    /// The bytes of the rows that were built.
+    row_bytes: AtomicUsize,
 }
 
 struct Entry<K> {
@@ -34,6 +39,7 @@ impl<K: Clone + Eq + Hash> StateTable<K> {
             entries: boxcar::Vec::new(),
             tag: 0,
             max_states: max_states.min(StateId::SHARED_BIT as usize - 1),
+            row_bytes: AtomicUsize::new(0),
         }
     }
 
@@ -90,11 +96,21 @@ impl<K: Clone + Eq + Hash> StateTable<K> {
         build: impl FnOnce(&K) -> Result<Row, AutomatonError>,
     ) -> Result<&Row, AutomatonError> {
         let entry = &self.entries[state.index()];
-        entry
-            .row
-            .get_or_init(|| build(&entry.key))
-            .as_ref()
-            .map_err(Clone::clone)
+        let build = || {
+            let row = build(&entry.key);
+            let bytes = row.as_ref().map_or(0, Row::memory_usage);
+            self.row_bytes.fetch_add(bytes, Ordering::Relaxed);
+            row
+        };
+        entry.row.get_or_init(build).as_ref().map_err(Clone::clone)
+    }
+
+    /// Returns about how many bytes the states and their rows hold, without
+    /// what their keys point to.
+    pub fn memory_usage(&self) -> usize {
+        let per_state = size_of::<Entry<K>>() + size_of::<(K, u32)>();
+        let rows = self.row_bytes.load(Ordering::Relaxed);
+        self.len().max(USUAL) * per_state + rows
     }
 
     /// Returns the number of states.

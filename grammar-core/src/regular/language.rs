@@ -218,6 +218,11 @@ impl Language {
         self.inner.states.count()
     }
 
+    /// Returns about how many bytes the states made so far hold.
+    pub fn memory_usage(&self) -> usize {
+        size_of::<State>() * self.n_states()
+    }
+
     /// Returns true if and only if the text may end in this state.
     pub fn is_accepting(&self, state: StateId) -> bool {
         self.inner.state(state).accepting

@@ -123,6 +123,12 @@ impl Formulas {
         self.forms.len()
     }
 
+    /// Returns about how many bytes the formulas hold.
+    pub fn memory_usage(&self) -> usize {
+        let per_formula = size_of::<Form>() + 4 * size_of::<FormulaId>();
+        self.forms.len() * per_formula + self.size * size_of::<FormulaId>()
+    }
+
     /// Always false: the constants are there from the start.
     pub fn is_empty(&self) -> bool {
         self.forms.is_empty()

@@ -109,6 +109,11 @@ impl Algebra {
         Ok(Algebra { inner, n_assumed: AtomicU64::new(0) })
     }
 
+    /// Returns about how many bytes the formulas hold.
+    pub(crate) fn memory_usage(&self) -> usize {
+        self.lock().formulas.memory_usage()
+    }
+
     /// How often something was taken to be possible that was not decided:
     /// what was derived meanwhile is exact if this stays the same.
     pub(crate) fn n_assumed(&self) -> u64 {

@@ -692,6 +692,12 @@ impl Automaton for Machine {
         self.is_exact(state).unwrap_or(false)
     }
 
+    fn memory_usage(&self) -> usize {
+        size_of::<Machine>()
+            + self.table.memory_usage()
+            + self.algebra.memory_usage()
+    }
+
     fn describe(&self, state: StateId) -> String {
         self.describe_state(state)
     }

@@ -528,6 +528,10 @@ impl Automaton for Prelude {
         }
     }
 
+    fn memory_usage(&self) -> usize {
+        self.table.memory_usage()
+    }
+
     fn describe(&self, state: StateId) -> String {
         match self.table.key(state) {
             StateKey::Root => "any JSON value".to_owned(),

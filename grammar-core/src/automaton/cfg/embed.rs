@@ -31,6 +31,12 @@ pub(super) struct Machines {
 }
 
 impl Machines {
+    /// Returns about how many bytes the machines hold.
+    pub(super) fn memory_usage(&self) -> usize {
+        let machines = self.list.iter();
+        machines.map(|machine| machine.automaton.memory_usage()).sum()
+    }
+
     /// Returns the machines of `grammar`, and the atoms of all together.
     pub(super) fn new(grammar: &Grammar) -> (Machines, Vec<Atom>) {
         let mut atoms = grammar.atoms().to_vec();

@@ -360,6 +360,17 @@ impl Automaton for CfgMachine {
             .is_none_or(|inner| self.owner(inner).exact(inner.state))
     }
 
+    fn memory_usage(&self) -> usize {
+        let names = self.names.iter().map(String::len);
+        size_of::<CfgMachine>()
+            + self.table.memory_usage()
+            + self.nfa.memory_usage()
+            + self.machines.memory_usage()
+            + size_of_val(&*self.corners)
+            + size_of_val(&*self.names)
+            + names.sum::<usize>()
+    }
+
     fn describe(&self, state: StateId) -> String {
         let name = |rule: u32| &self.names[rule as usize];
         match self.table.key(state) {

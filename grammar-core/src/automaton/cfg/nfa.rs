@@ -60,6 +60,17 @@ pub(super) struct Nfa {
 }
 
 impl Nfa {
+    /// Returns about how many bytes this holds.
+    pub(super) fn memory_usage(&self) -> usize {
+        let numbers = self.offsets.len()
+            + self.owner.len()
+            + self.first.len()
+            + self.last.len();
+        numbers * size_of::<u32>()
+            + size_of_val(&*self.edges)
+            + size_of_val(&*self.counters)
+    }
+
     pub(super) fn len(&self) -> usize {
         self.owner.len()
     }
