@@ -118,7 +118,13 @@ impl TokenTrie {
 
     /// Returns the union of several places of tries that are public.
     pub(crate) fn union(&self, places: &[(&Arc<Trie>, u32)]) -> Arc<Trie> {
-        lock(&self.unions).union(places)
+        let known = lock(&self.unions).known_union(places);
+        known.unwrap_or_else(|| {
+            // Made without the lock: it may take long, and other threads
+            // have others to make.
+            let union = Trie::union(places);
+            lock(&self.unions).insert_union(places, union)
+        })
     }
 
     /// Returns the white space closure at a place of a trie that is public.

@@ -30,12 +30,31 @@ pub(crate) struct Unions {
 impl Unions {
     /// Returns the union of several places.
     pub(crate) fn union(&mut self, places: &[(&Arc<Trie>, u32)]) -> Arc<Trie> {
-        let key: SmallVec<[(u32, u32); 16]> =
-            places.iter().map(|(trie, node)| (trie.id(), *node)).collect();
+        match self.known_union(places) {
+            Some(known) => known,
+            None => self.insert_union(places, Trie::union(places)),
+        }
+    }
+
+    /// Returns the union of several places, if it was made before.
+    pub(crate) fn known_union(
+        &self,
+        places: &[(&Arc<Trie>, u32)],
+    ) -> Option<Arc<Trie>> {
+        self.merged.get(&key_of(places)[..]).map(Arc::clone)
+    }
+
+    /// Keeps `union`, which is that of `places`, unless it is known.
+    pub(crate) fn insert_union(
+        &mut self,
+        places: &[(&Arc<Trie>, u32)],
+        union: Trie,
+    ) -> Arc<Trie> {
+        let key = key_of(places);
         if let Some(known) = self.merged.get(&key[..]) {
             return Arc::clone(known);
         }
-        let union = self.intern(Trie::union(places));
+        let union = self.intern(union);
         self.memory += size_of_val(&key[..]) + size_of::<usize>();
         self.merged.insert(Box::from(&key[..]), Arc::clone(&union));
         union
@@ -77,4 +96,8 @@ impl Unions {
     pub(crate) fn memory(&self) -> usize {
         self.memory
     }
+}
+
+fn key_of(places: &[(&Arc<Trie>, u32)]) -> SmallVec<[(u32, u32); 16]> {
+    places.iter().map(|(trie, node)| (trie.id(), *node)).collect()
 }
