@@ -8,7 +8,7 @@
 
 use std::{
     fmt,
-    sync::{Arc, Mutex},
+    sync::{Arc, Mutex, TryLockError},
 };
 
 use maskwright_grammar_core::automaton::{
@@ -108,6 +108,24 @@ impl CompiledGrammar {
         lock(&self.store).memory()
     }
 
+    /// Returns about how many bytes the grammar holds for itself, walks and
+    /// machine. What it shares with others is not counted: the vocabulary,
+    /// and the machine that all schemas have in common.
+    pub fn memory_usage(&self) -> usize {
+        self.cache_bytes() + self.automaton.memory_usage()
+    }
+
+    /// The same without waiting for a mask that is being made: none if one
+    /// is.
+    pub(crate) fn try_memory_usage(&self) -> Option<usize> {
+        let store = match self.store.try_lock() {
+            Ok(store) => store,
+            Err(TryLockError::Poisoned(error)) => error.into_inner(),
+            Err(TryLockError::WouldBlock) => return None,
+        };
+        Some(store.memory() + self.automaton.memory_usage())
+    }
+
     /// Forgets the grammar's own walks. They are made again when they are
     /// needed; no result changes.
     pub fn clear_cache(&self) {
@@ -135,17 +153,9 @@ impl CompiledGrammar {
     ) -> Result<MaskStats, AutomatonError> {
         let stats = {
             let mut store = lock(&self.store);
-            if store.memory() > MAX_CACHE_BYTES {
-                store.clear();
-            }
+            self.forget_if_full(&mut store);
             let machine = self.machine();
             let shared = self.shared.as_deref();
-            if let Some(shared) = shared {
-                let mut shared = lock(shared);
-                if shared.memory() > MAX_CACHE_BYTES {
-                    shared.clear();
-                }
-            }
             let walker =
                 Walker::new(machine, &self.tokens, &mut store, shared);
             Filler::new(machine, walker, blocks).fill(
@@ -154,6 +164,59 @@ impl CompiledGrammar {
                 |token| self.reads(configuration, TokenId(token)),
             )?
         };
+        self.fill_rest(configuration, blocks)?;
+        Ok(stats)
+    }
+
+    /// Does what [`CompiledGrammar::fill`] does if no walk has to be made
+    /// for it and nobody else is at it. Otherwise returns none, and `blocks`
+    /// holds anything.
+    pub(crate) fn fill_known(
+        &self,
+        configuration: &Configuration,
+        blocks: &mut [usize],
+    ) -> Result<Option<MaskStats>, AutomatonError> {
+        let known = {
+            let mut store = match self.store.try_lock() {
+                Ok(store) => store,
+                Err(TryLockError::Poisoned(error)) => error.into_inner(),
+                Err(TryLockError::WouldBlock) => return Ok(None),
+            };
+            let machine = self.machine();
+            let shared = self.shared.as_deref();
+            let walker =
+                Walker::new(machine, &self.tokens, &mut store, shared);
+            Filler::new(machine, walker, blocks).fill_known(
+                configuration,
+                self.tokens.root(),
+                |token| self.reads(configuration, TokenId(token)),
+            )?
+        };
+        if known.is_some() {
+            self.fill_rest(configuration, blocks)?;
+        }
+        Ok(known)
+    }
+
+    fn forget_if_full(&self, store: &mut WalkStore) {
+        if store.memory() > MAX_CACHE_BYTES {
+            store.clear();
+        }
+        if let Some(shared) = &self.shared {
+            let mut shared = lock(shared);
+            if shared.memory() > MAX_CACHE_BYTES {
+                shared.clear();
+            }
+        }
+    }
+
+    /// Adds to a mask what is no part of walks: tokens that are too long,
+    /// tokens by name, and the end.
+    fn fill_rest(
+        &self,
+        configuration: &Configuration,
+        blocks: &mut [usize],
+    ) -> Result<(), AutomatonError> {
         for &token in self.tokens.long_tokens() {
             if self.reads(configuration, TokenId(token))? {
                 insert_all(blocks, &[token]);
@@ -175,7 +238,7 @@ impl CompiledGrammar {
                 remove(blocks, token.0);
             }
         }
-        Ok(stats)
+        Ok(())
     }
 
     /// Returns the configuration after a token, which is dead if the token is

@@ -1,11 +1,13 @@
 //! Constrained decoding: from grammars to token masks.
 #![deny(unsafe_code)]
 
+pub mod batch;
 pub mod budget;
 pub mod check;
 #[cfg(feature = "generator")]
 pub mod classify;
 pub mod compiled;
+pub mod compiler;
 #[cfg(feature = "generator")]
 pub mod extract;
 #[cfg(feature = "generator")]

@@ -26,3 +26,8 @@ pub mod walks;
 #[cfg(doctest)]
 #[doc = include_str!("../../README.md")]
 pub struct ReadMe;
+
+/// So is the loop for serving engines.
+#[cfg(doctest)]
+#[doc = include_str!("../../docs/serving.md")]
+pub struct Serving;

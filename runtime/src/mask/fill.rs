@@ -37,6 +37,9 @@ use super::{
 /// From so many walks on, equal ones are looked for.
 const MANY_JOBS: usize = 12;
 
+/// So many tokens are stepped exactly for a mask that counts as known.
+const MANY_CHECKS: usize = 256;
+
 /// Fills one mask.
 pub(crate) struct Filler<'a, 'b> {
     machine: Machine<'a>,
@@ -49,6 +52,9 @@ pub(crate) struct Filler<'a, 'b> {
     checks: Vec<u32>,
     n_jobs: usize,
     n_scopes: u32,
+    /// Whether to give up where a walk has to be made, and whether that was.
+    only_known: bool,
+    gave_up: bool,
     seen: FxHashSet<(usize, usize, u32)>,
 }
 
@@ -122,6 +128,8 @@ impl<'a, 'b> Filler<'a, 'b> {
             checks: Vec::new(),
             n_jobs: 0,
             n_scopes: 0,
+            only_known: false,
+            gave_up: false,
             seen: FxHashSet::default(),
         }
     }
@@ -132,20 +140,62 @@ impl<'a, 'b> Filler<'a, 'b> {
         mut self,
         configuration: &Configuration,
         root: &TrieRef,
-        mut is_viable: impl FnMut(u32) -> Result<bool, AutomatonError>,
+        is_viable: impl FnMut(u32) -> Result<bool, AutomatonError>,
     ) -> Result<MaskStats, AutomatonError> {
+        self.fill_walks(configuration, root)?;
+        self.check(is_viable)
+    }
+
+    /// Does what [`Filler::fill`] does, but gives up and returns none where
+    /// a walk would have to be made or many tokens stepped.
+    pub(crate) fn fill_known(
+        mut self,
+        configuration: &Configuration,
+        root: &TrieRef,
+        is_viable: impl FnMut(u32) -> Result<bool, AutomatonError>,
+    ) -> Result<Option<MaskStats>, AutomatonError> {
+        self.only_known = true;
+        self.fill_walks(configuration, root)?;
+        if self.gave_up || self.checks.len() > MANY_CHECKS {
+            return Ok(None);
+        }
+        self.check(is_viable).map(Some)
+    }
+
+    fn fill_walks(
+        &mut self,
+        configuration: &Configuration,
+        root: &TrieRef,
+    ) -> Result<(), AutomatonError> {
         for top in configuration.tops() {
             let frame = top.frame.clone();
             let state = frame.state;
             let below = Below::Real(top.below.clone());
+            if self.only_known
+                && !self.walker.is_ready(state, root, below.is_bottom())
+            {
+                self.gave_up = true;
+                return Ok(());
+            }
             self.start(state, Some(frame), below, root, 0)?;
             while let Some(job) = self.jobs.pop() {
+                if self.gave_up {
+                    return Ok(());
+                }
                 self.run(job)?;
             }
         }
         if self.is_stale {
             self.blocks.fill(0);
         }
+        Ok(())
+    }
+
+    /// Steps what the mask may be wrong to allow.
+    fn check(
+        mut self,
+        mut is_viable: impl FnMut(u32) -> Result<bool, AutomatonError>,
+    ) -> Result<MaskStats, AutomatonError> {
         self.checks.sort_unstable();
         self.checks.dedup();
         let mut stats = self.walker.stats();
@@ -173,6 +223,13 @@ impl<'a, 'b> Filler<'a, 'b> {
         let walk = match self.walker.known(state, at, bottom) {
             Some(walk) => walk,
             None if self.ends_here(state, at)? => return Ok(()),
+            None if self.only_known => {
+                let Some(walk) = self.walker.ready(state, at, bottom) else {
+                    self.gave_up = true;
+                    return Ok(());
+                };
+                walk
+            }
             None => self.walker.walk(state, at, bottom)?,
         };
         let watch = self.look(&walk, frame.as_ref(), &below, at)?;

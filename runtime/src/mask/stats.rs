@@ -1,6 +1,8 @@
 //! What a mask took.
 
-/// What was done for one mask.
+use std::{ops::AddAssign, time::Duration};
+
+/// What was done for one mask, or for several together.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 #[non_exhaustive]
 pub struct MaskStats {
@@ -12,4 +14,30 @@ pub struct MaskStats {
     pub n_nodes: u64,
     /// Tokens that were stepped byte by byte, because registers decide.
     pub n_stepped: u32,
+    /// How long it took, if
+    /// [`Matcher::measure_time`](crate::matcher::Matcher::measure_time) asked
+    /// for that.
+    pub time: Option<Duration>,
+}
+
+impl MaskStats {
+    /// Returns true if and only if everything was known: the mask was put
+    /// together from what the cache has.
+    pub fn is_hit(&self) -> bool {
+        self.n_walks == 0
+    }
+}
+
+/// Adds up what several masks took; the time is known if any is.
+impl AddAssign for MaskStats {
+    fn add_assign(&mut self, more: MaskStats) {
+        self.n_walks += more.n_walks;
+        self.n_known += more.n_known;
+        self.n_nodes += more.n_nodes;
+        self.n_stepped += more.n_stepped;
+        self.time = match (self.time, more.time) {
+            (Some(one), Some(other)) => Some(one + other),
+            (one, other) => one.or(other),
+        };
+    }
 }

@@ -149,6 +149,47 @@ impl<'a> Walker<'a> {
         Some(Arc::clone(walk))
     }
 
+    /// Returns the walk of `state` at a place if it is known here or where
+    /// shared states have theirs, and nobody has to be waited for.
+    pub(crate) fn ready(
+        &mut self,
+        state: StateId,
+        at: &TrieRef,
+        bottom: bool,
+    ) -> Option<Arc<Walk>> {
+        if let Some(walk) = self.known(state, at, bottom) {
+            return Some(walk);
+        }
+        if !(state.is_shared() && at.trie.is_public()) {
+            return None;
+        }
+        let key = WalkKey::new(state, at, bottom);
+        let walk = match self.shared?.try_lock() {
+            Ok(shared) => Arc::clone(shared.walk(key)?),
+            Err(_) => return None,
+        };
+        self.stats.n_known += 1;
+        self.store.insert_walk(key, Arc::clone(&walk), false);
+        Some(walk)
+    }
+
+    /// Returns true if [`Walker::ready`] would find a walk. No row is asked
+    /// for: to make one may be most of what a new mask takes.
+    pub(crate) fn is_ready(
+        &self,
+        state: StateId,
+        at: &TrieRef,
+        bottom: bool,
+    ) -> bool {
+        let key = WalkKey::new(state, at, bottom);
+        let is_elsewhere = || {
+            let shared = self.shared.filter(|_| state.is_shared());
+            let shared = shared.map(Mutex::try_lock);
+            matches!(shared, Some(Ok(shared)) if shared.walk(key).is_some())
+        };
+        self.store.walk(key).is_some() || is_elsewhere()
+    }
+
     /// Returns the walk of `state` at a place. At the `bottom` there is no
     /// caller: to end is to complete the text.
     pub(crate) fn walk(

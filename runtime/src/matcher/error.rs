@@ -88,6 +88,39 @@ pub enum MatcherError {
         /// How many there were.
         n_read: usize,
     },
+    /// A node of a draft tree does not stand behind its parent.
+    #[error(
+        "node {node} of the draft has node {parent} as its parent; put every \
+         parent before its children"
+    )]
+    DraftOrder {
+        /// The index of the node.
+        node: usize,
+        /// The index of its parent.
+        parent: usize,
+    },
+    /// The room for the masks of a draft has the wrong size.
+    #[error(
+        "the masks of {n_nodes} nodes and the root are {n_rows} rows of \
+         {n_words} words of 32 bits, and room was given for {given} words; \
+         make it exactly as large",
+        n_rows = n_nodes + 1
+    )]
+    DraftRoom {
+        /// How many nodes the draft has.
+        n_nodes: usize,
+        /// How many words a row has.
+        n_words: usize,
+        /// How many words there was room for.
+        given: usize,
+    },
+    /// The thread that was to make a mask of a batch panicked.
+    #[error(
+        "the thread that made this mask panicked, which is a defect of \
+         Maskwright or of a machine of your own; end this sequence, and \
+         report it"
+    )]
+    Panicked,
     /// The grammar's machine met a limit.
     #[error(transparent)]
     Automaton(#[from] AutomatonError),

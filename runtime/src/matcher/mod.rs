@@ -24,15 +24,19 @@
 //! # }
 //! ```
 
+mod draft;
 mod error;
 #[cfg(test)]
 mod tests;
 
-use std::{fmt, sync::Arc};
+use std::{fmt, sync::Arc, time::Instant};
 
 use maskwright_grammar_core::automaton::{Configuration, Symbol};
 
-pub use self::error::MatcherError;
+pub use self::{
+    draft::{DraftMasks, DraftNode, DraftRow},
+    error::MatcherError,
+};
 use crate::{
     compiled::CompiledGrammar,
     mask::{MaskStats, TokenMask, token_mask},
@@ -52,6 +56,7 @@ pub struct Matcher {
     history: Vec<State>,
     mask: TokenMask,
     stats: MaskStats,
+    is_timed: bool,
 }
 
 #[derive(Clone, Debug)]
@@ -73,7 +78,14 @@ impl Matcher {
         let mask = TokenMask::none(grammar.vocabulary().n_logits());
         let state = State { configuration, terminated: false };
         let stats = MaskStats::default();
-        Ok(Matcher { grammar, state, history: Vec::new(), mask, stats })
+        Ok(Matcher {
+            grammar,
+            state,
+            history: Vec::new(),
+            mask,
+            stats,
+            is_timed: false,
+        })
     }
 
     /// Returns the grammar.
@@ -93,9 +105,11 @@ impl Matcher {
     /// grammar is met.
     pub fn mask(&mut self) -> Result<&TokenMask, MatcherError> {
         self.check_unfinished()?;
+        let start = self.clock();
         let configuration = &self.state.configuration;
         let blocks = self.mask.blocks_mut();
         self.stats = self.grammar.fill(configuration, blocks)?;
+        self.stop_clock(start);
         Ok(&self.mask)
     }
 
@@ -104,8 +118,17 @@ impl Matcher {
         self.stats
     }
 
+    /// Sets whether [`MaskStats::time`] is measured. It is not at first: two
+    /// looks at the clock are a part of what a known mask takes.
+    pub fn measure_time(&mut self, is_timed: bool) {
+        self.is_timed = is_timed;
+    }
+
     /// Writes the words of the mask to `words`, and returns whether anything
-    /// is forbidden.
+    /// is forbidden: if not, the mask need not be applied.
+    ///
+    /// Token `i` is bit `i % 32` of word `i / 32`, and an allowed token is a
+    /// one: what [`TokenMask::words`] returns.
     ///
     /// # Errors
     ///
@@ -116,6 +139,7 @@ impl Matcher {
         words: &mut [u32],
     ) -> Result<bool, MatcherError> {
         self.check_unfinished()?;
+        let start = self.clock();
         let n_logits = self.mask.len();
         let Some(blocks) = token_mask::blocks_of(words, n_logits) else {
             self.mask()?;
@@ -124,7 +148,59 @@ impl Matcher {
         };
         let configuration = &self.state.configuration;
         self.stats = self.grammar.fill(configuration, blocks)?;
+        self.stop_clock(start);
         Ok(token_mask::forbids_any(blocks, n_logits))
+    }
+
+    /// Does what [`Matcher::mask_into`] does, with the same bits in signed
+    /// words: the bitmask that the kernels of vLLM and XGrammar read is a
+    /// tensor of `int32`, a row a sequence.
+    ///
+    /// # Errors
+    ///
+    /// As [`Matcher::mask_into`].
+    pub fn mask_into_i32(
+        &mut self,
+        words: &mut [i32],
+    ) -> Result<bool, MatcherError> {
+        self.mask_into(bytemuck::cast_slice_mut(words))
+    }
+
+    /// Does what [`Matcher::mask_into`] does if that takes nothing new: no
+    /// walk has to be made, and no other thread is waited for. Otherwise
+    /// returns none, and `words` holds anything.
+    pub(crate) fn known_mask_into(
+        &mut self,
+        words: &mut [u32],
+    ) -> Result<Option<bool>, MatcherError> {
+        self.check_unfinished()?;
+        let start = self.clock();
+        let n_logits = self.mask.len();
+        let configuration = &self.state.configuration;
+        let in_place = token_mask::blocks_of(words, n_logits);
+        let is_in_place = in_place.is_some();
+        let blocks = in_place.unwrap_or(self.mask.blocks_mut());
+        let known = self.grammar.fill_known(configuration, blocks)?;
+        let forbids_any = token_mask::forbids_any(blocks, n_logits);
+        let Some(stats) = known else { return Ok(None) };
+        self.set_stats(stats);
+        self.stop_clock(start);
+        if !is_in_place {
+            self.mask.copy_into(words)?;
+        }
+        Ok(Some(forbids_any))
+    }
+
+    pub(crate) fn set_stats(&mut self, stats: MaskStats) {
+        self.stats = stats;
+    }
+
+    fn clock(&self) -> Option<Instant> {
+        self.is_timed.then(Instant::now)
+    }
+
+    fn stop_clock(&mut self, start: Option<Instant>) {
+        self.stats.time = start.map(|start| start.elapsed());
     }
 
     /// Reads `token`.
@@ -135,7 +211,8 @@ impl Matcher {
     /// when an end token was accepted already, and when a limit of the
     /// grammar is met.
     pub fn accept(&mut self, token: TokenId) -> Result<(), MatcherError> {
-        let next = self.after(token)?.ok_or_else(|| self.refusal(token))?;
+        let next = self.after(&self.state, token)?;
+        let next = next.ok_or_else(|| self.refusal(token))?;
         self.history.push(std::mem::replace(&mut self.state, next));
         Ok(())
     }
@@ -155,7 +232,7 @@ impl Matcher {
             if self.state.terminated {
                 return Ok(n_read);
             }
-            match self.after(token) {
+            match self.after(&self.state, token) {
                 Ok(Some(next)) => {
                     let before = std::mem::replace(&mut self.state, next);
                     self.history.push(before);
@@ -271,7 +348,7 @@ impl Matcher {
         &self,
         token: TokenId,
     ) -> Result<bool, MatcherError> {
-        Ok(self.after(token)?.is_some())
+        Ok(self.after(&self.state, token)?.is_some())
     }
 
     /// Returns the bytes that must come next: as long as there is one byte
@@ -332,9 +409,16 @@ impl Matcher {
         self.state.configuration.describe(self.grammar.machine())
     }
 
-    /// Returns the state after `token`, or none if it may not come next.
-    fn after(&self, token: TokenId) -> Result<Option<State>, MatcherError> {
-        self.check_unfinished()?;
+    /// Returns the state that `before` comes to by `token`, or none if it may
+    /// not come next.
+    fn after(
+        &self,
+        before: &State,
+        token: TokenId,
+    ) -> Result<Option<State>, MatcherError> {
+        if before.terminated {
+            return Err(MatcherError::Finished);
+        }
         let vocabulary = self.grammar.vocabulary();
         if token.index() >= vocabulary.n_tokens() {
             return Err(MatcherError::TokenOutOfRange {
@@ -342,11 +426,15 @@ impl Matcher {
                 n_tokens: vocabulary.n_tokens(),
             });
         }
-        let before = &self.state.configuration;
+        let before = &before.configuration;
         if vocabulary.is_end(token) {
+            let machine = self.grammar.machine();
+            let limits = self.grammar.limits();
+            if !before.is_accepting(machine, limits)? {
+                return Ok(None);
+            }
             let configuration = before.clone();
-            let state = State { configuration, terminated: true };
-            return Ok(self.is_accepting()?.then_some(state));
+            return Ok(Some(State { configuration, terminated: true }));
         }
         let configuration = self.grammar.after(before, token)?;
         let state = State { configuration, terminated: false };

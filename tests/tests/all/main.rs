@@ -8,4 +8,5 @@ mod evidence;
 mod grammars;
 mod masks;
 mod model;
+mod serving;
 mod shared_cases;
