@@ -193,13 +193,13 @@ impl<'a, 'b> Filler<'a, 'b> {
 
     /// Steps what the mask may be wrong to allow.
     fn check(
-        mut self,
+        &mut self,
         mut is_viable: impl FnMut(u32) -> Result<bool, AutomatonError>,
     ) -> Result<MaskStats, AutomatonError> {
         self.checks.sort_unstable();
         self.checks.dedup();
         let mut stats = self.walker.stats();
-        for token in self.checks {
+        for token in std::mem::take(&mut self.checks) {
             if contains(self.blocks, token) {
                 stats.n_stepped += 1;
                 if !is_viable(token)? {
