@@ -28,6 +28,9 @@ pub trait MaskWord: sealed::Sealed + Copy + Eq {
     /// Returns how many bits are set.
     fn n_set(self) -> usize;
 
+    /// Returns the sixteen bits from `index` times sixteen on.
+    fn sixteen(self, index: usize) -> u16;
+
     /// Returns the index of the lowest set bit, and the word without it.
     fn take_lowest(self) -> Option<(usize, Self)>;
 }
@@ -49,6 +52,14 @@ macro_rules! impl_mask_word {
                 self.count_ones() as usize
             }
 
+            #[expect(
+                clippy::cast_possible_truncation,
+                reason = "the low bits are meant"
+            )]
+            fn sixteen(self, index: usize) -> u16 {
+                (self >> (index * LANES % <Self as MaskWord>::BITS)) as u16
+            }
+
             fn take_lowest(self) -> Option<(usize, $word)> {
                 let index = self.trailing_zeros() as usize;
                 (self != 0).then(|| (index, self & (self - 1)))
@@ -59,33 +70,86 @@ macro_rules! impl_mask_word {
 
 impl_mask_word!(u32, u64, usize);
 
+/// How many logits are selected at once.
+const LANES: usize = 16;
+
+/// A number in a row of logits: `f32`, or one of the halves that models
+/// compute with, [`half::f16`] and [`half::bf16`].
+pub trait Logit: sealed::Sealed + Copy {
+    /// The logit of a token that is forbidden.
+    const FORBIDDEN: Self;
+
+    /// Forbids those of sixteen logits whose bit is not set.
+    fn select(logits: &mut [Self; LANES], allowed: u16);
+}
+
+macro_rules! impl_logit {
+    ($($logit:ty as $bits:ty),*) => {$(
+        impl sealed::Sealed for $logit {}
+
+        impl Logit for $logit {
+            const FORBIDDEN: $logit = <$logit>::NEG_INFINITY;
+
+            #[inline]
+            fn select(logits: &mut [$logit; LANES], allowed: u16) {
+                // PERF: bits as wide as a logit, known places and no branch,
+                // so that it becomes vector code.
+                let allowed = <$bits>::from(allowed);
+                let forbidden = Self::FORBIDDEN.to_bits();
+                for (index, logit) in logits.iter_mut().enumerate() {
+                    let is_allowed = allowed & (1 << index) != 0;
+                    let bits = logit.to_bits();
+                    let bits = if is_allowed { bits } else { forbidden };
+                    *logit = <$logit>::from_bits(bits);
+                }
+            }
+        }
+    )*};
+}
+
+impl_logit!(f32 as u32, half::f16 as u16, half::bf16 as u16);
+
 /// Sets the logit of every token that the mask does not allow to minus
 /// infinity.
 ///
 /// Bits beyond the row are ignored. Logits beyond the mask are forbidden: a
 /// mask that is too short never lets a token through.
 ///
+/// Logits of words that allow everything are not touched, which is most of a
+/// row where a grammar is wide.
+///
 /// ```
+/// use half::bf16;
+/// use maskwright::pipeline::mask_logits;
+///
 /// let mut logits = [0.5, 1.5, 2.5];
-/// maskwright::pipeline::mask_logits(&mut logits, &[0b101_u32]);
+/// mask_logits(&mut logits, &[0b101_u32]);
 /// assert_eq!(logits, [0.5, f32::NEG_INFINITY, 2.5]);
+/// let mut logits = [bf16::ONE; 3];
+/// mask_logits(&mut logits, &[0b011_u64]);
+/// assert_eq!(logits, [bf16::ONE, bf16::ONE, bf16::NEG_INFINITY]);
 /// ```
-pub fn mask_logits<W: MaskWord>(logits: &mut [f32], words: &[W]) {
+pub fn mask_logits<L: Logit, W: MaskWord>(logits: &mut [L], words: &[W]) {
     let covered = words.len().saturating_mul(W::BITS).min(logits.len());
     let (covered, beyond) = logits.split_at_mut(covered);
-    beyond.fill(f32::NEG_INFINITY);
+    beyond.fill(L::FORBIDDEN);
     for (chunk, &word) in covered.chunks_mut(W::BITS).zip(words) {
         if word == W::ALL {
             continue;
         }
         if word == W::NONE {
-            chunk.fill(f32::NEG_INFINITY);
+            chunk.fill(L::FORBIDDEN);
             continue;
         }
-        // PERF: a select and no branch, so that it becomes vector code.
-        for (index, logit) in chunk.iter_mut().enumerate() {
-            *logit =
-                if word.is_set(index) { *logit } else { f32::NEG_INFINITY };
+        let (lanes, rest) = chunk.as_chunks_mut::<LANES>();
+        for (index, lanes) in lanes.iter_mut().enumerate() {
+            L::select(lanes, word.sixteen(index));
+        }
+        let done = lanes.len() * LANES;
+        for (index, logit) in (done..).zip(rest) {
+            if !word.is_set(index) {
+                *logit = L::FORBIDDEN;
+            }
         }
     }
 }
@@ -278,6 +342,65 @@ mod tests {
                     assert!(!mask.is_allowed(beyond));
                 }
             }
+        }
+    }
+
+    /// Compares with a loop over the bits, for one kind of logit and word.
+    fn equals_a_plain_loop<L: Logit + PartialEq + std::fmt::Debug, W>(
+        value: impl Fn(usize) -> L,
+        join: impl Fn(W, usize) -> W,
+    ) where
+        W: MaskWord + From<bool> + std::fmt::Debug,
+    {
+        let widths =
+            (0..=70).chain([127, 128, 129, 191, 192, 200, 1_000, 4_111]);
+        for n_logits in widths {
+            for is_allowed in PATTERNS {
+                let words = words(n_logits, is_allowed, &join);
+                let mut row: Vec<L> = (0..n_logits).map(&value).collect();
+                let mut expected = row.clone();
+                for (index, logit) in expected.iter_mut().enumerate() {
+                    if !words[index / W::BITS].is_set(index % W::BITS) {
+                        *logit = L::FORBIDDEN;
+                    }
+                }
+                mask_logits(&mut row, &words);
+                assert_eq!(row, expected, "{n_logits} logits, {words:?}");
+            }
+        }
+    }
+
+    fn small(index: usize) -> u16 {
+        u16::try_from(index % 97).unwrap_or(0)
+    }
+
+    #[test]
+    fn every_kind_of_logit_and_word_equals_a_plain_loop() {
+        fn with<L: Logit + PartialEq + std::fmt::Debug>(
+            value: fn(usize) -> L,
+        ) {
+            equals_a_plain_loop(value, |word: u32, bit| word | 1 << bit);
+            equals_a_plain_loop(value, |word: u64, bit| word | 1 << bit);
+            equals_a_plain_loop(value, |word: usize, bit| word | 1 << bit);
+        }
+        with::<f32>(|index| f32::from(small(index)) - 40.0);
+        with::<half::f16>(|index| {
+            half::f16::from_f32(f32::from(small(index)) - 40.0)
+        });
+        with::<half::bf16>(|index| {
+            half::bf16::from_f32(f32::from(small(index)) - 40.0)
+        });
+    }
+
+    #[test]
+    fn logits_keep_their_bits() {
+        let nan = half::f16::from_bits(0x7e01);
+        let mut row = [nan; 40];
+        mask_logits(&mut row, &[0x8000_0001_u32, 2]);
+        for (index, logit) in row.iter().enumerate() {
+            let is_allowed = [0, 31, 33].contains(&index);
+            let expected = if is_allowed { nan } else { Logit::FORBIDDEN };
+            assert_eq!(logit.to_bits(), expected.to_bits());
         }
     }
 

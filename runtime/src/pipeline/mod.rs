@@ -65,7 +65,7 @@ pub use error::PipelineError;
 pub use frequency_presence::FrequencyPresencePenalty;
 pub use history::History;
 pub use logit_bias::LogitBias;
-pub use mask::{GrammarMask, MaskBits, MaskWord, mask_logits};
+pub use mask::{GrammarMask, Logit, MaskBits, MaskWord, mask_logits};
 pub use min_p::MinP;
 pub use options::SamplingOptions;
 pub use order::{Order, Pipeline, PipelineBuilder};
