@@ -26,6 +26,7 @@
 
 mod draft;
 mod error;
+mod forced;
 #[cfg(test)]
 mod tests;
 
@@ -355,7 +356,7 @@ impl Matcher {
     /// that may, and the text may not end. At most [`MAX_FORCED_BYTES`].
     ///
     /// They are bytes, not tokens: a model would not necessarily split them
-    /// where they begin and end.
+    /// where they begin and end. [`Matcher::forced_tokens`] does.
     ///
     /// # Errors
     ///

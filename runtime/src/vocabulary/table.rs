@@ -1,6 +1,6 @@
 //! The table from token ids to bytes.
 
-use std::{borrow::Cow, collections::BTreeMap, fmt, hash::Hasher};
+use std::{borrow::Cow, collections::BTreeMap, fmt, hash::Hasher, ops::Bound};
 
 use rustc_hash::FxHasher;
 
@@ -248,6 +248,14 @@ impl Vocabulary {
     /// form: a special one, or one added beside the model.
     pub fn id_of_special(&self, text: &str) -> Option<TokenId> {
         self.named.get(text).copied()
+    }
+
+    /// Returns whether the printed form of some token that the tokenizer
+    /// keeps whole begins with `text` and is longer.
+    pub(crate) fn has_longer_name(&self, text: &str) -> bool {
+        let beyond = (Bound::Excluded(text), Bound::Unbounded);
+        let next = self.named.range::<str, _>(beyond).next();
+        next.is_some_and(|(name, _)| name.starts_with(text))
     }
 
     /// Returns the bytes that are tokens of their own.

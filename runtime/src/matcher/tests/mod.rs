@@ -1,5 +1,6 @@
 //! Every mask against brute force, on toy machines and toy vocabularies.
 
+mod forced;
 mod spelled;
 mod toys;
 

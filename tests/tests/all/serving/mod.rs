@@ -3,6 +3,7 @@
 mod batches;
 mod compilers;
 mod drafts;
+mod forced;
 
 use maskwright::{matcher::Matcher, vocabulary::TokenId};
 use maskwright_tests::{
