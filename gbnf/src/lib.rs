@@ -69,10 +69,11 @@ use std::sync::Arc;
 
 use maskwright_grammar_core::{
     automaton::{
-        Automaton,
+        Automaton, AutomatonError,
         cfg::{CfgLimits, CfgMachine},
     },
     grammar::rewrite,
+    interrupt,
 };
 
 pub use self::{
@@ -110,9 +111,13 @@ pub fn compile_with(
     resolver: &dyn Resolver,
 ) -> Result<(Arc<dyn Automaton>, Vec<Warning>), GbnfError> {
     let ast = parse(text)?;
+    let at_limit = |error: AutomatonError| ast.error(Span::default(), error);
+    let check = || interrupt::check().map_err(|error| at_limit(error.into()));
+    check()?;
     let (grammar, warnings) = lower(&ast, start_rule, resolver)?;
+    check()?;
     let grammar = rewrite::simplify(&grammar);
-    let machine = CfgMachine::new(&grammar, limits)
-        .map_err(|error| ast.error(Span::default(), error))?;
+    check()?;
+    let machine = CfgMachine::new(&grammar, limits).map_err(at_limit)?;
     Ok((Arc::new(machine), warnings))
 }

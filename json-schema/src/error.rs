@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use maskwright_grammar_core::regular::point_at;
+use maskwright_grammar_core::{interrupt::Interrupted, regular::point_at};
 use serde_json::Value;
 
 use crate::location::Location;
@@ -98,6 +98,8 @@ pub enum ErrorKind {
         /// The value that was asked for; at least this much.
         value: u64,
     },
+    /// The time for it ran out, or it was cancelled.
+    Interrupted(Interrupted),
 }
 
 impl SchemaError {
@@ -162,6 +164,7 @@ impl ErrorKind {
             ErrorKind::UnknownFormat { .. } => "unknown_format",
             ErrorKind::Unsatisfiable { .. } => "unsatisfiable",
             ErrorKind::ResourceLimit { .. } => "resource_limit",
+            ErrorKind::Interrupted(_) => "interrupted",
         }
     }
 }
@@ -249,6 +252,7 @@ impl fmt::Display for SchemaError {
                 "{which} at {at}: {value} is over the limit of {limit}; \
                  raise the limit or simplify the schema",
             ),
+            ErrorKind::Interrupted(error) => error.fmt(f),
         }
     }
 }

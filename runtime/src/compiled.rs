@@ -8,12 +8,17 @@
 
 use std::{
     fmt,
-    sync::{Arc, Mutex, TryLockError},
+    sync::{Arc, Mutex, MutexGuard, TryLockError},
+    thread,
+    time::Duration,
 };
 
-use maskwright_grammar_core::automaton::{
-    Atom, AtomId, AtomToken, Automaton, AutomatonError, Configuration,
-    Machine, StackLimits, StateId, Symbol,
+use maskwright_grammar_core::{
+    automaton::{
+        Atom, AtomId, AtomToken, Automaton, AutomatonError, Configuration,
+        Machine, StackLimits, StateId, Symbol,
+    },
+    interrupt::{self, Interrupted},
 };
 
 use crate::{
@@ -152,7 +157,7 @@ impl CompiledGrammar {
         blocks: &mut [usize],
     ) -> Result<MaskStats, AutomatonError> {
         let stats = {
-            let mut store = lock(&self.store);
+            let mut store = self.lock_store()?;
             self.forget_if_full(&mut store);
             let machine = self.machine();
             let shared = self.shared.as_deref();
@@ -196,6 +201,22 @@ impl CompiledGrammar {
             self.fill_rest(configuration, blocks)?;
         }
         Ok(known)
+    }
+
+    /// Takes the lock of the walks. Who waits for it may be interrupted.
+    fn lock_store(&self) -> Result<MutexGuard<'_, WalkStore>, Interrupted> {
+        while interrupt::is_active() {
+            match self.store.try_lock() {
+                Ok(store) => return Ok(store),
+                Err(TryLockError::Poisoned(error)) => {
+                    return Ok(error.into_inner());
+                }
+                Err(TryLockError::WouldBlock) => {}
+            }
+            interrupt::check()?;
+            thread::sleep(Duration::from_micros(100));
+        }
+        Ok(lock(&self.store))
     }
 
     fn forget_if_full(&self, store: &mut WalkStore) {

@@ -21,4 +21,5 @@ pub mod pipeline;
 pub mod vocabulary;
 mod warm;
 
+pub use maskwright_grammar_core::interrupt;
 pub use maskwright_json_schema::convert;

@@ -54,6 +54,7 @@ pub use self::{
     stack::{Edge, Stack},
     table::StateTable,
 };
+use crate::interrupt::Interrupted;
 
 /// The number of bytes up to which one token may count towards a counter
 /// that its state sees only as "far from every bound".
@@ -354,6 +355,9 @@ pub enum AutomatonError {
         /// The limit's value.
         limit: usize,
     },
+    /// The time for it ran out, or it was cancelled.
+    #[error(transparent)]
+    Interrupted(#[from] Interrupted),
     /// A part of the grammar that is read lazily turned out to be unusable.
     #[error("{message}")]
     Grammar {

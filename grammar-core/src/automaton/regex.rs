@@ -17,6 +17,7 @@ use super::{
     Automaton, AutomatonError, Frame, HORIZON, Hint, Outcome, Resumed, Row,
     RowBuilder, StateId, StateTable, Step,
 };
+use crate::interrupt;
 use crate::regular::{
     self, Answer, CharSet, Language, LanguageError, LimitError, LimitKind,
     Limits, PatternError, Regex, Utf8State,
@@ -457,6 +458,9 @@ fn too_few_states(limits: Limits) -> RegexMachineError {
 }
 
 fn over_limit(error: LimitError) -> AutomatonError {
+    if let Err(error) = interrupt::confirm() {
+        return AutomatonError::Interrupted(error);
+    }
     let (name, what) = match error.kind() {
         LimitKind::States => ("max_states", "the states of a pattern"),
         LimitKind::Terms => ("max_terms", "the terms of a pattern"),
@@ -465,6 +469,7 @@ fn over_limit(error: LimitError) -> AutomatonError {
         LimitKind::PatternBytes => {
             ("max_pattern_bytes", "the length of a pattern")
         }
+        LimitKind::Time => ("time", "the milliseconds for a pattern"),
     };
     AutomatonError::Limit { name, what, limit: error.limit() }
 }

@@ -13,7 +13,7 @@ use std::{
 };
 
 use super::{AutomatonError, Row, StateId};
-use crate::util::FxHashMap;
+use crate::{interrupt, util::FxHashMap};
 
 /// States that are interned by a key of the machine's own.
 pub struct StateTable<K> {
@@ -85,24 +85,32 @@ impl<K: Clone + Eq + Hash> StateTable<K> {
 
     /// Returns the row of `state`, which `build` makes the first time.
     ///
-    /// `build` may intern states, but must not ask for the same row.
+    /// `build` may intern states, but must not ask for the same row. Two
+    /// threads that ask at once may both build it, and get the first one: to
+    /// wait for one another, neither could be interrupted.
     ///
     /// # Errors
     ///
-    /// Fails as `build` did when the row was first asked for.
+    /// Fails as `build` did when the row was first asked for. That it was
+    /// interrupted is not remembered.
     pub fn row(
         &self,
         state: StateId,
         build: impl FnOnce(&K) -> Result<Row, AutomatonError>,
     ) -> Result<&Row, AutomatonError> {
         let entry = &self.entries[state.index()];
-        let build = || {
-            let row = build(&entry.key);
+        if let Some(row) = entry.row.get() {
+            return row.as_ref().map_err(Clone::clone);
+        }
+        interrupt::check()?;
+        let row = build(&entry.key);
+        interrupt::confirm()?;
+        let row = entry.row.get_or_init(|| {
             let bytes = row.as_ref().map_or(0, Row::memory_usage);
             self.row_bytes.fetch_add(bytes, Ordering::Relaxed);
             row
-        };
-        entry.row.get_or_init(build).as_ref().map_err(Clone::clone)
+        });
+        row.as_ref().map_err(Clone::clone)
     }
 
     /// Returns about how many bytes the states and their rows hold, without

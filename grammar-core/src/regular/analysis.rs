@@ -2,7 +2,8 @@
 //!
 //! Most states answer without a search, from what their formula says of its
 //! shortest and longest match. The rest is explored, nearest first, under
-//! the search budget of the limits.
+//! the search budget of the limits. An answer of a search that was
+//! interrupted is 'unknown' too, and is not kept.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -11,7 +12,10 @@ use std::sync::Arc;
 use super::language::{Answer, Core, Inner, Language, StateId, Transition};
 use super::lengths::LengthTable;
 use super::term::INFINITE;
-use crate::util::{FxHashMap, FxHashSet};
+use crate::{
+    interrupt,
+    util::{FxHashMap, FxHashSet},
+};
 
 /// The length of the longest text that completes a state.
 #[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
@@ -93,6 +97,9 @@ impl Language {
             return known;
         }
         let answer = inner.lock().find_never_dies(inner, state);
+        if interrupt::confirm().is_err() {
+            return Answer::Unknown;
+        }
         *entry.never_dies.get_or_init(|| answer)
     }
 
@@ -205,6 +212,9 @@ impl Core {
             return known;
         }
         let answer = self.search_live(inner, state);
+        if interrupt::confirm().is_err() {
+            return Answer::Unknown;
+        }
         inner.state(state).set_live(answer);
         answer
     }
@@ -280,6 +290,7 @@ impl Core {
             n_looked_at += 1;
             if n_looked_at > inner.limits.search_budget()
                 || inner.states.count() > search_room(inner)
+                || interrupt::check().is_err()
             {
                 return Shortest::AtLeast(bound);
             }
@@ -357,6 +368,7 @@ impl Core {
             }
             if done.len() > inner.limits.search_budget()
                 || inner.states.count() > search_room(inner)
+                || interrupt::check().is_err()
             {
                 return None;
             }
@@ -378,6 +390,7 @@ impl Core {
             {
                 return None;
             }
+            interrupt::check().ok()?;
             let state = graph.states[graph.edges.len()];
             let row = self.raw_row(inner, state).ok()?;
             let mut edges = Vec::new();
@@ -428,6 +441,7 @@ impl Core {
             LengthTable::new(&graph, accepting).map(Arc::new)
         });
         match table {
+            None if interrupt::confirm().is_err() => {}
             None => {
                 self.analyses.tables.insert(root, None);
             }
@@ -472,6 +486,7 @@ impl Core {
                 n_looked_at += 1;
                 if n_looked_at > inner.limits.search_budget()
                     || inner.states.count() > search_room(inner)
+                    || interrupt::check().is_err()
                 {
                     return Answer::Unknown;
                 }
@@ -522,6 +537,7 @@ impl Core {
                 n_looked_at += 1;
                 if n_looked_at > 8 * inner.limits.search_budget()
                     || inner.states.count() > search_room(inner)
+                    || interrupt::check().is_err()
                 {
                     return WordCount::Unknown;
                 }
@@ -627,6 +643,9 @@ impl LiveSearch {
                     continue;
                 }
                 Some(Answer::Unknown) | None => {}
+            }
+            if interrupt::check().is_err() {
+                return Some(Answer::Unknown);
             }
             if self.n_looked_at >= budget
                 || inner.states.count() > search_room(inner)

@@ -15,7 +15,7 @@ use super::limits::{LimitError, LimitKind, Limits};
 use super::partition::{Members, Partition};
 use super::regex::Regex;
 use super::term::{ClassId, ContId, Info, NIL};
-use crate::util::FxHashMap;
+use crate::{interrupt, util::FxHashMap};
 
 /// The number of a state of a [`Language`].
 #[derive(Clone, Copy, Debug, Eq, Hash, Ord, PartialEq, PartialOrd)]
@@ -417,6 +417,9 @@ impl Core {
             if self.live(inner, transition.next) == Answer::No {
                 dead.push(transition.next);
             }
+        }
+        if let Err(error) = interrupt::confirm() {
+            return Err(LimitError::interrupted(error));
         }
         if dead.is_empty() {
             return Ok(raw);

@@ -1,6 +1,8 @@
 //! What a regular language may cost, and the error of one that costs more.
 
-use std::fmt;
+use std::{fmt, time::Duration};
+
+use crate::interrupt::Interrupted;
 
 /// Bounds on the size of a pattern and of the machine made from it.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
@@ -126,6 +128,9 @@ pub enum LimitKind {
     States,
     /// `max_arena`: the states take too much memory.
     Arena,
+    /// An [`Interrupt`](crate::interrupt::Interrupt) came; in milliseconds,
+    /// and a limit of zero if it was cancelled.
+    Time,
 }
 
 /// A bound of [`Limits`] was met: which one, its value, what was asked.
@@ -143,6 +148,14 @@ impl LimitError {
         given: usize,
     ) -> LimitError {
         LimitError { kind, limit, given }
+    }
+
+    pub(crate) fn interrupted(error: Interrupted) -> LimitError {
+        let millis = |time: Duration| {
+            usize::try_from(time.as_millis()).unwrap_or(usize::MAX)
+        };
+        let limit = error.limit().map_or(0, millis);
+        LimitError::new(LimitKind::Time, limit, millis(error.elapsed()))
     }
 
     /// Which limit was met.
@@ -186,6 +199,11 @@ impl fmt::Display for LimitError {
                 "the regular expression needs {given} states, over the \
                  limit of {limit} (max_states); simplify it or raise the \
                  limit"
+            ),
+            LimitKind::Time => write!(
+                f,
+                "broken off after {given} ms, at the limit of {limit} ms; \
+                 allow more time, or ask again: what was finished is kept"
             ),
             LimitKind::Arena => write!(
                 f,

@@ -13,12 +13,13 @@ use std::{
 
 use maskwright_grammar_core::{
     automaton::AutomatonError,
+    interrupt,
     regular::{Language, LimitError, Limits, Regex},
 };
 
 use super::prelude::UNBOUNDED;
 use crate::{
-    error::SchemaError,
+    error::{ErrorKind, SchemaError},
     format::{self, Bound},
     formula::{Form, FormulaId, Formulas},
     number::NumberFormula,
@@ -73,7 +74,10 @@ pub(crate) enum StringShape {
 
 /// An error of the schema that shows up only while it is expanded.
 pub(crate) fn late(error: &SchemaError) -> AutomatonError {
-    AutomatonError::Grammar { message: error.to_string() }
+    match error.kind() {
+        ErrorKind::Interrupted(error) => AutomatonError::Interrupted(*error),
+        _ => AutomatonError::Grammar { message: error.to_string() },
+    }
 }
 
 /// A limit of regular languages that was met.
@@ -200,6 +204,7 @@ impl Algebra {
             return Ok(None);
         }
         let found = inner.viability.repeat_goal(&mut inner.formulas, rest);
+        interrupt::confirm()?;
         found.map_err(|error| late(&error))
     }
 
@@ -252,6 +257,7 @@ impl Algebra {
     ) -> Result<Cardinality, AutomatonError> {
         let inner = &mut *self.lock();
         let count = inner.viability.count(&mut inner.formulas, value, cap);
+        interrupt::confirm()?;
         count.map_err(|error| late(&error))
     }
 
@@ -262,6 +268,7 @@ impl Algebra {
     ) -> Result<Option<Vec<ConstantId>>, AutomatonError> {
         let inner = &mut *self.lock();
         let listed = inner.viability.listed(&mut inner.formulas, value);
+        interrupt::confirm()?;
         listed.map_err(|error| late(&error))
     }
 

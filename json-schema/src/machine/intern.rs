@@ -6,7 +6,9 @@ use std::{
     sync::{Mutex, OnceLock, PoisonError},
 };
 
-use maskwright_grammar_core::{automaton::AutomatonError, util::FxHashMap};
+use maskwright_grammar_core::{
+    automaton::AutomatonError, interrupt, util::FxHashMap,
+};
 
 /// An append-only table of distinct values, each with what was derived from
 /// it on first demand.
@@ -53,7 +55,8 @@ impl<T: Clone + Eq + Hash, I> Interner<T, I> {
         &self.entries[id as usize].value
     }
 
-    /// Returns what `derive` makes of a value, which happens once.
+    /// Returns what `derive` makes of a value. The first result is kept, an
+    /// error too, unless it was interrupted.
     ///
     /// `derive` must not ask for the same again.
     pub(crate) fn derived(
@@ -62,11 +65,14 @@ impl<T: Clone + Eq + Hash, I> Interner<T, I> {
         derive: impl FnOnce(&T) -> Result<I, AutomatonError>,
     ) -> Result<&I, AutomatonError> {
         let entry = &self.entries[id as usize];
-        entry
-            .derived
-            .get_or_init(|| derive(&entry.value))
-            .as_ref()
-            .map_err(Clone::clone)
+        if let Some(derived) = entry.derived.get() {
+            return derived.as_ref().map_err(Clone::clone);
+        }
+        interrupt::check()?;
+        let derived = derive(&entry.value);
+        interrupt::confirm()?;
+        let derived = entry.derived.get_or_init(|| derived);
+        derived.as_ref().map_err(Clone::clone)
     }
 }
 

@@ -1,6 +1,6 @@
 //! Turns documents into nodes: a worklist from the root along references.
 
-use maskwright_grammar_core::util::FxHashMap;
+use maskwright_grammar_core::{interrupt, util::FxHashMap};
 use serde_json::Value;
 
 use super::pool::{NameId, Pool};
@@ -61,6 +61,13 @@ impl<'a> Builder<'a> {
         let address = address_of(target.value);
         if let Some(&id) = self.ids.get(&address) {
             return Ok(id);
+        }
+        if let Err(error) = interrupt::check() {
+            let place = self.resources.locations.get(target.location);
+            return Err(SchemaError::new(
+                ErrorKind::Interrupted(error),
+                place,
+            ));
         }
         let Limits { max_nodes, .. } = self.options.limits;
         if self.nodes.len() >= max_nodes {

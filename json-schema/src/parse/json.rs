@@ -4,6 +4,7 @@
 //! `serde_json` would keep the last of two equal names and stop at its own
 //! nesting bound, so it is not used for reading.
 
+use maskwright_grammar_core::interrupt;
 use serde_json::{Map, Number, Value};
 
 /// What is wrong with a text, and where.
@@ -110,6 +111,7 @@ impl Reader<'_> {
     }
 
     fn push(&self, stack: &mut Vec<Open>, open: Open) -> Result1<()> {
+        interrupt::check().map_err(|error| self.error(error.to_string()))?;
         if stack.len() >= self.max_depth {
             let limit = self.max_depth;
             let what = format!("nesting is deeper than {limit} levels");

@@ -17,7 +17,7 @@
 //! A *no* that was found while a question above was open may only be due to
 //! taking that one as *no* for the time being. It is not stored until the
 //! question that it depends on has been decided. Nothing is stored on the
-//! way out of a search that the budget ended.
+//! way out of a search that the budget or an interrupt ended.
 //!
 //! Recursion is on the search path, which [`MAX_PATH`] bounds.
 
@@ -30,11 +30,12 @@ mod objects;
 mod scalars;
 
 pub use cardinality::Cardinality;
-use maskwright_grammar_core::util::FxHashMap;
+use maskwright_grammar_core::{interrupt, util::FxHashMap};
 
 use crate::error::{ErrorKind, SchemaError};
 use crate::format::Languages;
 use crate::formula::{FormulaId, Formulas};
+use crate::location::Location;
 use crate::parse::{JsonType, NameId};
 
 /// The steps that one question may take at compile time.
@@ -138,6 +139,14 @@ pub struct Viability {
     aborted: bool,
     n_unknown: u64,
     formats: Languages,
+}
+
+/// Fails once the search has been interrupted: nothing that it says then is
+/// an answer.
+pub(crate) fn interrupted() -> Result<()> {
+    interrupt::confirm().map_err(|error| {
+        SchemaError::new(ErrorKind::Interrupted(error), Location::root())
+    })
 }
 
 /// No open question.
@@ -300,6 +309,7 @@ impl Viability {
     }
 
     fn end(&mut self, verdict: Result<Verdict>) -> Result<Verdict> {
+        interrupted()?;
         if let Ok(Verdict::Unknown) = verdict {
             self.n_unknown += 1;
         }
@@ -312,6 +322,7 @@ impl Viability {
         if self.steps > self.budget
             || self.path > MAX_PATH
             || formulas.is_full()
+            || interrupt::check().is_err()
         {
             self.aborted = true;
         }
@@ -426,7 +437,9 @@ impl Viability {
                 return self.find_object(formulas, typed, &[]);
             }
         };
-        self.typed.insert((typed, json_type), verdict);
+        if interrupt::confirm().is_ok() {
+            self.typed.insert((typed, json_type), verdict);
+        }
         Ok(verdict)
     }
 }

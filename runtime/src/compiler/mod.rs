@@ -12,8 +12,9 @@
 //! and by the [`TokenTrie`] that they were bound to: make one for each
 //! vocabulary.
 //!
-//! Compiling cannot be broken off. What a source may cost is bounded by the
-//! limits and budgets in its options.
+//! What a source may cost is bounded by the limits and budgets in its options,
+//! which count steps. [`Compiler::compile_within`] bounds its time, and can be
+//! cancelled.
 //!
 //! # Example
 //!
@@ -45,6 +46,7 @@ use std::{
 };
 
 use hashbrown::HashTable;
+use maskwright_grammar_core::interrupt::{self, Interrupt, Interrupted};
 
 use self::flight::Flight;
 pub use self::source::GrammarSource;
@@ -167,8 +169,9 @@ impl Compiler {
             match found {
                 Found::Ready(compilation) => return Ok(compilation),
                 Found::Open(flight) => {
-                    // None is a thread that panicked: try it ourselves.
-                    if let Some(result) = flight.wait() {
+                    // None is a thread that has not finished it: try it
+                    // ourselves.
+                    if let Some(result) = flight.wait()? {
                         return result;
                     }
                 }
@@ -177,6 +180,41 @@ impl Compiler {
                 }
             }
         }
+    }
+
+    /// Does what [`Compiler::compile`] does, unless `interrupt` comes before
+    /// it is done. Others who ask for the same are not affected: one of those
+    /// who wait for it starts again.
+    ///
+    /// ```
+    /// # use std::sync::Arc;
+    /// # use maskwright::mask::TokenTrie;
+    /// # use maskwright::vocabulary::{TokenId, Vocabulary};
+    /// use std::time::Duration;
+    /// use maskwright::compiler::{Compiler, GrammarSource};
+    /// use maskwright::interrupt::{CancelFlag, Interrupt};
+    ///
+    /// # let vocabulary = Vocabulary::from_tokens(["1", "</s>"], [TokenId(1)])?;
+    /// # let trie = Arc::new(TokenTrie::new(Arc::new(vocabulary)));
+    /// // Kept with the request: set when its client goes away.
+    /// let gone = CancelFlag::new();
+    /// let interrupt = Interrupt::after(Duration::from_secs(10)).or_on(&gone);
+    /// let compiler = Compiler::new(64 << 20);
+    /// let source = GrammarSource::schema(r#"{"type": "integer"}"#);
+    /// compiler.compile_within(&trie, &source, &interrupt)?;
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// As [`Compiler::compile`], and with [`CompileError::Interrupted`].
+    pub fn compile_within(
+        &self,
+        tokens: &Arc<TokenTrie>,
+        source: &GrammarSource,
+        interrupt: &Interrupt,
+    ) -> Result<Compilation, CompileError> {
+        interrupt.run(|| self.compile(tokens, source))?
     }
 
     /// Compiles a grammar for all who wait for it.
@@ -199,7 +237,10 @@ impl Compiler {
             };
             drop(gone);
         }
-        flight.finish(result.clone());
+        // Those who wait may have more time.
+        if !matches!(result, Err(CompileError::Interrupted(_))) {
+            flight.finish(result.clone());
+        }
         drop(landing);
         result
     }
@@ -249,7 +290,10 @@ fn compile(
     tokens: &Arc<TokenTrie>,
     source: &GrammarSource,
 ) -> Result<Compilation, CompileError> {
-    let grammar = source.compile()?;
+    let grammar = source.compile();
+    // What was found out in a hurry is neither a grammar nor an error.
+    interrupt::confirm()?;
+    let grammar = grammar?;
     let compiled = grammar.compile(tokens)?;
     Ok(Compilation { grammar, compiled })
 }
@@ -405,4 +449,7 @@ pub enum CompileError {
     /// The grammar and the vocabulary do not belong together.
     #[error(transparent)]
     Bind(#[from] BindError),
+    /// The time for it ran out, or it was cancelled.
+    #[error(transparent)]
+    Interrupted(#[from] Interrupted),
 }

@@ -22,6 +22,7 @@ use maskwright_grammar_core::{
         AutomatonError, Configuration, Frame, Machine, Outcome, Stack,
         StateId, Step, Watch,
     },
+    interrupt,
     util::FxHashSet,
 };
 
@@ -201,6 +202,7 @@ impl<'a, 'b> Filler<'a, 'b> {
         let mut stats = self.walker.stats();
         for token in std::mem::take(&mut self.checks) {
             if contains(self.blocks, token) {
+                interrupt::check()?;
                 stats.n_stepped += 1;
                 if !is_viable(token)? {
                     remove(self.blocks, token);
@@ -309,6 +311,7 @@ impl<'a, 'b> Filler<'a, 'b> {
     }
 
     fn run(&mut self, job: Job) -> Result<(), AutomatonError> {
+        interrupt::check()?;
         match job {
             Job::Walk(visit) => self.visit(&visit),
             Job::Rest(visit) => self.rest(&visit),

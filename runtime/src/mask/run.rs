@@ -8,6 +8,7 @@ use std::sync::Arc;
 
 use maskwright_grammar_core::{
     automaton::{AutomatonError, Hint, Machine, Outcome, Row, StateId, Step},
+    interrupt,
     util::FxHashSet,
 };
 use smallvec::SmallVec;
@@ -35,6 +36,8 @@ const SCAN_SIZE: u32 = 48;
 pub(super) const MAX_NESTING: u32 = 48;
 /// How many nodes one walk may visit, over all stacks.
 const MAX_STEPS: usize = 50_000_000;
+/// After so many nodes, a walk asks whether it may go on.
+const STEPS_TO_CHECK: usize = 4_096;
 /// From so many nodes on, a place at which a frame ends is kept by itself:
 /// to merge it would copy it.
 const MERGED_SIZE: u32 = 4_096;
@@ -106,6 +109,8 @@ pub(super) struct Run<'w, 'a> {
     may_class: bool,
     tries: SmallVec<[Place; 1]>,
     n_steps: usize,
+    /// When to look at the limits again.
+    next_check: usize,
     rows: RowCache<'a>,
     pub(super) buffers: Buffers,
 }
@@ -125,6 +130,7 @@ impl<'w, 'a> Run<'w, 'a> {
             may_class: false,
             tries: SmallVec::from_buf([place]),
             n_steps: 0,
+            next_check: STEPS_TO_CHECK,
         }
     }
 
@@ -367,7 +373,16 @@ impl<'w, 'a> Run<'w, 'a> {
         self.rows.get(state)
     }
 
-    pub(super) fn check_steps(&self) -> Result<(), AutomatonError> {
+    pub(super) fn check_steps(&mut self) -> Result<(), AutomatonError> {
+        if self.n_steps > self.next_check {
+            self.next_check = self.n_steps + STEPS_TO_CHECK;
+            self.check_limits()?;
+        }
+        Ok(())
+    }
+
+    fn check_limits(&self) -> Result<(), AutomatonError> {
+        interrupt::check()?;
         if self.n_steps > MAX_STEPS {
             return Err(AutomatonError::Limit {
                 name: "max_walk_steps",

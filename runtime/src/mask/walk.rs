@@ -13,8 +13,9 @@
 
 use std::sync::{Arc, Mutex};
 
-use maskwright_grammar_core::automaton::{
-    AutomatonError, Machine, Outcome, Resumed, StateId,
+use maskwright_grammar_core::{
+    automaton::{AutomatonError, Machine, Outcome, Resumed, StateId},
+    interrupt,
 };
 use smallvec::SmallVec;
 
@@ -133,6 +134,7 @@ impl<'a> Walker<'a> {
             return Ok(known.clone());
         }
         let resumed = self.machine.resume(state, outcome)?;
+        interrupt::confirm()?;
         self.store.insert_resumed(state, outcome, resumed.clone());
         Ok(resumed)
     }
@@ -208,12 +210,14 @@ impl<'a> Walker<'a> {
         let walk = if let Some(shared) = elsewhere {
             self.elsewhere(shared, |walker| walker.walk(state, at, bottom))?
         } else {
+            interrupt::check()?;
             self.nesting += 1;
             let walk = Run::new(self, at, bottom).walk(state);
             self.nesting -= 1;
             self.stats.n_walks += 1;
             Arc::new(walk?)
         };
+        interrupt::confirm()?;
         let is_own = elsewhere.is_none();
         self.store.insert_walk(key, Arc::clone(&walk), is_own);
         Ok(walk)
@@ -267,6 +271,7 @@ impl<'a> Walker<'a> {
             )?
             .map(Arc::new),
         };
+        interrupt::confirm()?;
         if let Some(table) = &table {
             self.store.insert_window(key, Arc::clone(table));
         }
@@ -292,6 +297,7 @@ impl<'a> Walker<'a> {
             }
             None => Arc::new(Run::new(self, at, false).ends(base)?),
         };
+        interrupt::confirm()?;
         self.store.insert_ends(key, Arc::clone(&table));
         Ok(table)
     }

@@ -32,7 +32,10 @@ mod tests;
 
 use std::{fmt, sync::Arc, time::Instant};
 
-use maskwright_grammar_core::automaton::{Configuration, Symbol};
+use maskwright_grammar_core::{
+    automaton::{AutomatonError, Configuration, Symbol},
+    interrupt::Interrupt,
+};
 
 pub use self::{
     draft::{DraftMasks, DraftNode, DraftRow},
@@ -165,6 +168,23 @@ impl Matcher {
         words: &mut [i32],
     ) -> Result<bool, MatcherError> {
         self.mask_into(bytemuck::cast_slice_mut(words))
+    }
+
+    /// Does what [`Matcher::mask_into`] does, unless `interrupt` comes before
+    /// it is done. What was learned until then is kept, so that asking again
+    /// goes on from there.
+    ///
+    /// # Errors
+    ///
+    /// As [`Matcher::mask_into`], and with [`AutomatonError::Interrupted`].
+    /// What `words` holds is not specified then.
+    pub fn mask_into_within(
+        &mut self,
+        words: &mut [u32],
+        interrupt: &Interrupt,
+    ) -> Result<bool, MatcherError> {
+        let result = interrupt.run(|| self.mask_into(words));
+        result.map_err(AutomatonError::Interrupted)?
     }
 
     /// Does what [`Matcher::mask_into`] does if that takes nothing new: no

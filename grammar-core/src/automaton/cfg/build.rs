@@ -16,6 +16,7 @@ use super::{
 use crate::{
     automaton::AutomatonError,
     grammar::{Analysis, Class, Expr, ExprId, Grammar},
+    interrupt,
     util::FxHashMap,
 };
 
@@ -49,6 +50,7 @@ pub(super) fn build(
     let (mut first, mut last) = (Vec::new(), Vec::new());
     // Repetitions append rules while this runs.
     while let Some(&body) = builder.bodies.get(first.len()) {
+        interrupt::check()?;
         builder.rule = id(first.len());
         let (from, to) = (builder.node()?, builder.node()?);
         first.push(from);

@@ -4,6 +4,7 @@ mod batches;
 mod compilers;
 mod drafts;
 mod forced;
+mod interrupts;
 
 use maskwright::{matcher::Matcher, vocabulary::TokenId};
 use maskwright_tests::{
