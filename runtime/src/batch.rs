@@ -96,7 +96,7 @@ use maskwright_grammar_core::{
     automaton::{AutomatonError, Configuration},
     util::FxHashMap,
 };
-use rayon::{ThreadPool, ThreadPoolBuilder};
+use rayon::{ThreadPool, ThreadPoolBuildError, ThreadPoolBuilder};
 
 use crate::{
     compiled::CompiledGrammar,
@@ -182,7 +182,7 @@ impl BatchMatcher {
             // The rows of a task that panics say so; see `collect`.
             .panic_handler(|_| {})
             .build()
-            .map_err(|error| BatchError { message: error.to_string() })?;
+            .map_err(|error| BatchError::new(&error))?;
         Ok(BatchMatcher { pool })
     }
 
@@ -347,4 +347,10 @@ impl fmt::Debug for BatchMatcher {
 #[error("the threads of a pool of masks cannot be started: {message}")]
 pub struct BatchError {
     message: String,
+}
+
+impl BatchError {
+    pub(crate) fn new(error: &ThreadPoolBuildError) -> BatchError {
+        BatchError { message: error.to_string() }
+    }
 }

@@ -159,18 +159,37 @@ impl CompiledGrammar {
         let stats = {
             let mut store = self.lock_store()?;
             self.forget_if_full(&mut store);
-            let machine = self.machine();
-            let shared = self.shared.as_deref();
-            let walker =
-                Walker::new(machine, &self.tokens, &mut store, shared);
-            Filler::new(machine, walker, blocks).fill(
-                configuration,
-                self.tokens.root(),
-                |token| self.reads(configuration, TokenId(token)),
-            )?
+            self.fill_with(&mut store, configuration, blocks)?
         };
         self.fill_rest(configuration, blocks)?;
         Ok(stats)
+    }
+
+    /// Makes `blocks` the tokens that walks allow, which are kept in `store`.
+    pub(crate) fn fill_with(
+        &self,
+        store: &mut WalkStore,
+        configuration: &Configuration,
+        blocks: &mut [usize],
+    ) -> Result<MaskStats, AutomatonError> {
+        let machine = self.machine();
+        let shared = self.shared.as_deref();
+        let walker = Walker::new(machine, &self.tokens, store, shared);
+        Filler::new(machine, walker, blocks).fill(
+            configuration,
+            self.tokens.root(),
+            |token| self.reads(configuration, TokenId(token)),
+        )
+    }
+
+    /// Returns a store that knows what that of this grammar knows.
+    pub(crate) fn store_snapshot(&self) -> WalkStore {
+        lock(&self.store).snapshot()
+    }
+
+    /// Adds what another store of walks of this grammar knows.
+    pub(crate) fn absorb(&self, other: WalkStore) {
+        lock(&self.store).absorb(other);
     }
 
     /// Does what [`CompiledGrammar::fill`] does if no walk has to be made

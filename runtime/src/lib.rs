@@ -18,6 +18,7 @@ pub mod matcher;
 #[cfg(feature = "generator")]
 pub mod model;
 pub mod pipeline;
+pub mod precompute;
 pub mod vocabulary;
 mod warm;
 

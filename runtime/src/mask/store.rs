@@ -1,6 +1,6 @@
 //! The memory of walks.
 
-use std::sync::Arc;
+use std::{hash::Hash, sync::Arc};
 
 use maskwright_grammar_core::{
     automaton::{Outcome, Resumed, Row, StateId},
@@ -44,6 +44,16 @@ impl WalkKey {
     pub(crate) fn new(state: StateId, at: &TrieRef, bottom: bool) -> WalkKey {
         let flag = if bottom { WalkKey::BOTTOM } else { 0 };
         WalkKey { state, trie: at.trie.id(), node: at.node | flag }
+    }
+}
+
+/// Adds the entries whose keys are new.
+pub(super) fn add_new<K: Eq + Hash, V>(
+    map: &mut FxHashMap<K, V>,
+    more: FxHashMap<K, V>,
+) {
+    for (key, value) in more {
+        map.entry(key).or_insert(value);
     }
 }
 
@@ -144,6 +154,20 @@ impl WalkStore {
             buffers: Vec::new(),
             memory: self.memory,
         }
+    }
+
+    /// Adds what another store of the same machine knows. Of what both know,
+    /// this one's is kept; each is as good.
+    pub(crate) fn absorb(&mut self, other: WalkStore) {
+        let own = self.walks.len();
+        let share = other.memory / other.walks.len().max(1);
+        add_new(&mut self.walks, other.walks);
+        self.memory += share * (self.walks.len() - own);
+        self.unions.absorb(other.unions);
+        add_new(&mut self.loops, other.loops);
+        add_new(&mut self.resumed, other.resumed);
+        add_new(&mut self.windows, other.windows);
+        add_new(&mut self.ends, other.ends);
     }
 
     /// Forgets everything.

@@ -7,6 +7,7 @@ use smallvec::SmallVec;
 
 use super::{
     gap::{self, Gap},
+    store::add_new,
     trie::{Trie, TrieRef},
 };
 
@@ -90,6 +91,19 @@ impl Unions {
             Arc::new(gap)
         });
         Arc::clone(gap)
+    }
+
+    /// Adds what `other` has of other places.
+    pub(crate) fn absorb(&mut self, other: Unions) {
+        let Unions { tries, merged, gaps, longest, memory } = other;
+        let own = self.merged.len() + self.gaps.len();
+        let share = memory / (merged.len() + gaps.len()).max(1);
+        add_new(&mut self.tries, tries);
+        add_new(&mut self.merged, merged);
+        add_new(&mut self.gaps, gaps);
+        add_new(&mut self.longest, longest);
+        let n_new = self.merged.len() + self.gaps.len() - own;
+        self.memory += share * n_new;
     }
 
     /// Returns about how many bytes of memory this holds.

@@ -5,6 +5,7 @@ mod compilers;
 mod drafts;
 mod forced;
 mod interrupts;
+mod precomputed;
 
 use maskwright::{matcher::Matcher, vocabulary::TokenId};
 use maskwright_tests::{
