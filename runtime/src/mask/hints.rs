@@ -60,7 +60,7 @@ impl Run<'_, '_> {
                 continue;
             }
             let Hint::Except { bytes, .. } = &row.hint else { continue };
-            let trie = Arc::clone(self.trie(task));
+            let trie = self.held_trie(task);
             for &byte in bytes {
                 if let Some(node) = trie.child(task.node, byte) {
                     let pair = (task, base);

@@ -9,7 +9,7 @@ use maskwright_grammar_core::automaton::Automaton;
 
 use super::{
     classes::ClassTrie,
-    gap::Gap,
+    gap::{self, Gap},
     store::WalkStore,
     trie::{Trie, TrieRef},
     unions::Unions,
@@ -129,11 +129,19 @@ impl TokenTrie {
 
     /// Returns the white space closure at a place of a trie that is public.
     pub(crate) fn gap(&self, at: &TrieRef, left: u32) -> Arc<Gap> {
-        let mut unions = lock(&self.unions);
-        if unions.memory() > MAX_UNION_BYTES {
-            *unions = Unions::default();
-        }
-        unions.gap(at, left, self.n_blocks)
+        let known = {
+            let mut unions = lock(&self.unions);
+            if unions.memory() > MAX_UNION_BYTES {
+                *unions = Unions::default();
+            }
+            unions.known_gap(at, left)
+        };
+        known.unwrap_or_else(|| {
+            // Made without the lock, as unions are.
+            let longest = gap::longest(at);
+            let gap = Gap::new(at, left.min(longest), self.n_blocks);
+            lock(&self.unions).insert_gap(at, left, longest, gap)
+        })
     }
 
     /// Returns where the walks of the shared machine `automaton` are kept.

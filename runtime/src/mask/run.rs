@@ -4,7 +4,7 @@
 //! them. Its buffers are kept from walk to walk: most walks are small, and
 //! would spend their time on memory otherwise.
 
-use std::sync::Arc;
+use std::{cell::OnceCell, rc::Rc, sync::Arc};
 
 use maskwright_grammar_core::{
     automaton::{AutomatonError, Hint, Machine, Outcome, Row, StateId, Step},
@@ -57,13 +57,25 @@ pub(super) struct Task {
 /// Nothing was pushed: this is the walk's own frame.
 pub(super) const BASE: u32 = 0;
 
+/// A trie that is held while a node is read. That is not counted at the trie
+/// itself, which other threads use: the count of the vocabulary's would go
+/// from core to core at each node.
+pub(super) type HeldTrie = Rc<Arc<Trie>>;
+
 /// A trie that is being walked.
 #[derive(Debug)]
 struct Place {
     at: TrieRef,
+    held: OnceCell<HeldTrie>,
     /// Where it was entered: a trie and a node of it after which white space
     /// and then this byte was read.
     entered: Option<(u32, u32, u8)>,
+}
+
+impl Place {
+    fn new(at: &TrieRef, entered: Option<(u32, u32, u8)>) -> Place {
+        Place { at: at.clone(), held: OnceCell::new(), entered }
+    }
 }
 
 /// What a run writes while it goes.
@@ -121,7 +133,7 @@ impl<'w, 'a> Run<'w, 'a> {
         at: &TrieRef,
         bottom: bool,
     ) -> Run<'w, 'a> {
-        let place = Place { at: at.clone(), entered: None };
+        let place = Place::new(at, None);
         Run {
             rows: RowCache::new(walker.machine),
             buffers: walker.store.take_buffers(),
@@ -259,6 +271,12 @@ impl<'w, 'a> Run<'w, 'a> {
         &self.tries[task.trie as usize].at.trie
     }
 
+    /// Returns the trie of a task, to be held while the run goes on.
+    pub(super) fn held_trie(&self, task: Task) -> HeldTrie {
+        let Place { at, held, .. } = &self.tries[task.trie as usize];
+        Rc::clone(held.get_or_init(|| Rc::new(Arc::clone(&at.trie))))
+    }
+
     pub(super) fn place(&self, task: Task) -> TrieRef {
         TrieRef { trie: Arc::clone(self.trie(task)), node: task.node }
     }
@@ -285,7 +303,7 @@ impl<'w, 'a> Run<'w, 'a> {
     ) -> u32 {
         let trie = u32::try_from(self.tries.len())
             .expect("at most one place for each byte and node");
-        self.tries.push(Place { at: at.clone(), entered });
+        self.tries.push(Place::new(at, entered));
         trie
     }
 
@@ -404,7 +422,7 @@ impl<'w, 'a> Run<'w, 'a> {
         if ends_here && !(self.bottom && task.stack == BASE) {
             return Ok(false);
         }
-        let trie = Arc::clone(self.trie(task));
+        let trie = self.held_trie(task);
         let machine = self.walker.machine;
         let looping = self.walker.store.looping(task.state, row);
         if !looping.takes(machine, task.state, &trie, task.node)? {
@@ -426,7 +444,7 @@ impl<'w, 'a> Run<'w, 'a> {
         task: Task,
         row: &'a Row,
     ) -> Result<(), AutomatonError> {
-        let trie = Arc::clone(self.trie(task));
+        let trie = self.held_trie(task);
         if self.is_sparse(task, row) {
             for range in row.ranges() {
                 for byte in range.lo..=range.hi {

@@ -4,8 +4,6 @@
 //! end without a byte, one step a byte. These get a table of 256 steps each,
 //! so that a walk costs a look-up a node.
 
-use std::sync::Arc;
-
 use maskwright_grammar_core::{
     automaton::{AutomatonError, Hint, Machine, Outcome, Row, StateId, Step},
     util::FxHashMap,
@@ -207,7 +205,7 @@ impl<'a> Run<'_, 'a> {
         mut codes: u32,
         classes: Option<&ClassTrie>,
     ) -> Result<(), AutomatonError> {
-        let trie = Arc::clone(self.trie(task));
+        let trie = self.held_trie(task);
         let nodes = trie.nodes();
         let mut above: SmallVec<[(u32, u32); 24]> = SmallVec::new();
         let mut end = nodes[task.node as usize].end;
@@ -297,7 +295,7 @@ impl<'a> Run<'_, 'a> {
         node: u32,
     ) -> Result<(), AutomatonError> {
         let task = Task { trie: 0, ..task };
-        let trie = Arc::clone(self.trie(task));
+        let trie = self.held_trie(task);
         for &member in classes.members(node) {
             let byte = trie.node(member).byte;
             self.read(task, row, byte, member)?;

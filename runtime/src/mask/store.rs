@@ -75,6 +75,20 @@ impl WalkStore {
         self.walks.insert(key, walk);
     }
 
+    /// Keeps a walk, and returns the one that is kept: another thread may
+    /// have been sooner.
+    pub(crate) fn keep_walk(
+        &mut self,
+        key: WalkKey,
+        walk: Arc<Walk>,
+    ) -> Arc<Walk> {
+        if let Some(known) = self.walk(key) {
+            return Arc::clone(known);
+        }
+        self.insert_walk(key, Arc::clone(&walk), true);
+        walk
+    }
+
     /// Returns the merged tries of this store.
     pub(crate) fn unions(&mut self) -> &mut Unions {
         &mut self.unions

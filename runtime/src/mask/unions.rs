@@ -80,13 +80,40 @@ impl Unions {
         left: u32,
         n_blocks: usize,
     ) -> Arc<Gap> {
+        if let Some(known) = self.known_gap(at, left) {
+            return known;
+        }
         let place = (at.trie.id(), at.node);
         let longest =
             *self.longest.entry(place).or_insert_with(|| gap::longest(at));
-        let left = left.min(longest);
-        let key = (place.0, place.1, left);
+        let gap = Gap::new(at, left.min(longest), n_blocks);
+        self.insert_gap(at, left, longest, gap)
+    }
+
+    /// Returns the white space closure at a place, if it was made before.
+    pub(crate) fn known_gap(
+        &self,
+        at: &TrieRef,
+        left: u32,
+    ) -> Option<Arc<Gap>> {
+        let place = (at.trie.id(), at.node);
+        let left = left.min(*self.longest.get(&place)?);
+        self.gaps.get(&(place.0, place.1, left)).map(Arc::clone)
+    }
+
+    /// Keeps the white space closure at a place, unless it is known.
+    /// `longest` is the longest run of white space there.
+    pub(crate) fn insert_gap(
+        &mut self,
+        at: &TrieRef,
+        left: u32,
+        longest: u32,
+        gap: Gap,
+    ) -> Arc<Gap> {
+        let place = (at.trie.id(), at.node);
+        self.longest.insert(place, longest);
+        let key = (place.0, place.1, left.min(longest));
         let gap = self.gaps.entry(key).or_insert_with(|| {
-            let gap = Gap::new(at, left, n_blocks);
             self.memory += gap.memory();
             Arc::new(gap)
         });

@@ -205,41 +205,39 @@ impl<'a> Walker<'a> {
             self.stats.n_known += 1;
             return Ok(Arc::clone(walk));
         }
-        let elsewhere =
-            self.shared.filter(|_| state.is_shared() && at.trie.is_public());
-        let walk = if let Some(shared) = elsewhere {
-            self.elsewhere(shared, |walker| walker.walk(state, at, bottom))?
+        let elsewhere = self.elsewhere(state, at);
+        let known = elsewhere
+            .and_then(|shared| lock(shared).walk(key).map(Arc::clone));
+        let walk = if let Some(walk) = known {
+            self.stats.n_known += 1;
+            walk
         } else {
             interrupt::check()?;
             self.nesting += 1;
             let walk = Run::new(self, at, bottom).walk(state);
             self.nesting -= 1;
             self.stats.n_walks += 1;
-            Arc::new(walk?)
+            let walk = Arc::new(walk?);
+            interrupt::confirm()?;
+            match elsewhere {
+                Some(shared) => lock(shared).keep_walk(key, walk),
+                None => walk,
+            }
         };
-        interrupt::confirm()?;
         let is_own = elsewhere.is_none();
         self.store.insert_walk(key, Arc::clone(&walk), is_own);
         Ok(walk)
     }
 
-    /// Has something done by a walker over the store of shared states.
-    fn elsewhere<R>(
-        &mut self,
-        shared: &Mutex<WalkStore>,
-        work: impl FnOnce(&mut Walker<'_>) -> R,
-    ) -> R {
-        let mut walker = Walker {
-            machine: self.machine,
-            index: self.index,
-            store: &mut lock(shared),
-            shared: None,
-            nesting: self.nesting,
-            stats: self.stats,
-        };
-        let result = work(&mut walker);
-        self.stats = walker.stats;
-        result
+    /// Returns the store of shared states, if what is derived of `state` at a
+    /// place belongs there. It is locked for look-ups only: nobody waits for
+    /// a walk that somebody else makes, though both may make the same one.
+    fn elsewhere(
+        &self,
+        state: StateId,
+        at: &TrieRef,
+    ) -> Option<&'a Mutex<WalkStore>> {
+        self.shared.filter(|_| state.is_shared() && at.trie.is_public())
     }
 
     /// Returns what was done so far.
@@ -257,25 +255,21 @@ impl<'a> Walker<'a> {
         if let Some(table) = self.store.window(key) {
             return Ok(Some(table));
         }
-        let elsewhere =
-            self.shared.filter(|_| base.is_shared() && at.trie.is_public());
-        let table = match elsewhere {
-            Some(shared) => {
-                self.elsewhere(shared, |walker| walker.window(base, at))?
-            }
-            None => WindowTable::new(
-                self.machine,
-                base,
-                at,
-                self.index.n_blocks(),
-            )?
-            .map(Arc::new),
-        };
-        interrupt::confirm()?;
-        if let Some(table) = &table {
-            self.store.insert_window(key, Arc::clone(table));
+        let elsewhere = self.elsewhere(base, at);
+        let known = elsewhere.and_then(|shared| lock(shared).window(key));
+        if let Some(table) = known {
+            self.store.insert_window(key, Arc::clone(&table));
+            return Ok(Some(table));
         }
-        Ok(table)
+        let n_blocks = self.index.n_blocks();
+        let table = WindowTable::new(self.machine, base, at, n_blocks)?;
+        interrupt::confirm()?;
+        let Some(table) = table.map(Arc::new) else { return Ok(None) };
+        if let Some(store) = elsewhere {
+            lock(store).insert_window(key, Arc::clone(&table));
+        }
+        self.store.insert_window(key, Arc::clone(&table));
+        Ok(Some(table))
     }
 
     /// Returns the paths that end `base`, which must be simple and lead to
@@ -289,15 +283,19 @@ impl<'a> Walker<'a> {
         if let Some(table) = self.store.ends(key) {
             return Ok(table);
         }
-        let elsewhere =
-            self.shared.filter(|_| base.is_shared() && at.trie.is_public());
-        let table = match elsewhere {
-            Some(shared) => {
-                self.elsewhere(shared, |walker| walker.ends(base, at))?
+        let elsewhere = self.elsewhere(base, at);
+        let known = elsewhere.and_then(|shared| lock(shared).ends(key));
+        let table = if let Some(table) = known {
+            table
+        } else {
+            let table = Run::new(self, at, false).ends(base)?;
+            interrupt::confirm()?;
+            let table = Arc::new(table);
+            if let Some(store) = elsewhere {
+                lock(store).insert_ends(key, Arc::clone(&table));
             }
-            None => Arc::new(Run::new(self, at, false).ends(base)?),
+            table
         };
-        interrupt::confirm()?;
         self.store.insert_ends(key, Arc::clone(&table));
         Ok(table)
     }

@@ -1,8 +1,6 @@
 //! States that read words of a list: the words are looked up in the trie, and
 //! no state is made on the way.
 
-use std::sync::Arc;
-
 use maskwright_grammar_core::automaton::{
     AutomatonError, Hint, Row, StateId, Step, Words,
 };
@@ -76,7 +74,7 @@ impl<'a> Run<'_, 'a> {
         task: Task,
         list: WordList<'a>,
     ) -> Result<(), AutomatonError> {
-        let trie = Arc::clone(self.trie(task));
+        let trie = self.held_trie(task);
         let mut inner: SmallVec<[u32; 32]> = SmallVec::new();
         let found = differences(&trie, task.node, &list, true, |node| {
             inner.push(node);
@@ -113,7 +111,7 @@ impl<'a> Run<'_, 'a> {
         cleared: &mut Vec<u32>,
         alike: &mut Vec<(Task, StateId)>,
     ) -> Result<(), AutomatonError> {
-        let trie = Arc::clone(self.trie(task));
+        let trie = self.held_trie(task);
         let found = differences(&trie, task.node, &list, false, |_| {});
         self.add_steps(found.ends.len() + found.escapes.len());
         for (node, word) in found.ends {
@@ -158,7 +156,7 @@ impl<'a> Run<'_, 'a> {
                 return Ok(());
             }
         }
-        let trie = Arc::clone(self.trie(task));
+        let trie = self.held_trie(task);
         cleared.extend_from_slice(trie.subtree_tokens(node));
         self.read(task, row, byte, node)
     }
