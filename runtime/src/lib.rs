@@ -19,6 +19,7 @@ pub mod matcher;
 pub mod model;
 pub mod pipeline;
 pub mod precompute;
+pub mod saved;
 pub mod vocabulary;
 mod warm;
 

@@ -6,14 +6,15 @@
 //!
 //! The masks of many sequences under different schemas of MaskBench, all of
 //! them new: along valid instances on a plain loop and on pools of one thread
-//! and more, in turns, with the share of the processor that there was; and
-//! rows of logits under masks. The vocabulary is that of Llama 3.1, which
-//! `bench/fetch-tokenizer.sh` fetches.
+//! and more, in turns; and rows of logits under masks. The vocabulary is that
+//! of Llama 3.1, which `bench/fetch-tokenizer.sh` fetches. With `--tokenizer`,
+//! the time to read a vocabulary as it comes, and from a file of ours.
 #![allow(clippy::print_stdout, reason = "it is a program that reports")]
 
 use std::{
     error::Error,
     hint::black_box,
+    path::{Path, PathBuf},
     sync::Arc,
     time::{Duration, Instant},
 };
@@ -46,6 +47,9 @@ struct Options {
     /// How often each way is tried.
     #[arg(long, default_value_t = 5)]
     rounds: usize,
+    /// A `tokenizer.json` to read, for the time that takes.
+    #[arg(long)]
+    tokenizer: Option<PathBuf>,
     /// How many threads the pools have.
     #[arg(long, value_delimiter = ',', default_value = "1,2")]
     threads: Vec<usize>,
@@ -165,8 +169,25 @@ fn logits<L: Logit>(name: &str, one: L) {
     }
 }
 
+/// Reads a vocabulary as it comes, and from a file of ours.
+fn vocabularies(tokenizer: &Path) -> Result<(), Box<dyn Error>> {
+    let part = format!("maskwright-{}.vocabulary", std::process::id());
+    let cache = std::env::temp_dir().join(part);
+    for _ in 0..4 {
+        let start = Instant::now();
+        let loaded = TokenTrie::from_path_cached(tokenizer, None, &cache)?;
+        let took = start.elapsed();
+        println!("the vocabulary: {took:.1?}, {:?}", loaded.1);
+    }
+    std::fs::remove_file(&cache)?;
+    Ok(())
+}
+
 fn main() -> Result<(), Box<dyn Error>> {
     let options = Options::parse();
+    if let Some(tokenizer) = &options.tokenizer {
+        vocabularies(tokenizer)?;
+    }
     logits("f32", 1.0_f32);
     logits("f16", f16::ONE);
     logits("bf16", bf16::ONE);

@@ -18,6 +18,7 @@
 use std::sync::{Arc, LazyLock};
 
 use super::trie::{Trie, TrieRef, index};
+use crate::saved::{Reader, Writer};
 
 /// The trie of the tokens with their bytes replaced.
 #[derive(Debug)]
@@ -139,6 +140,38 @@ impl ClassTrie {
         classes.free[0] = !kept;
         classes.find_members(trie, size, start);
         classes
+    }
+
+    /// Writes all of it.
+    pub(crate) fn save(&self, out: &mut Writer) {
+        self.root.trie.save(out);
+        let free: Vec<u8> = self.free.iter().map(|&is| is.into()).collect();
+        out.list(&free);
+        out.words(self.starts.iter().copied());
+        out.words(self.members.iter().copied());
+    }
+
+    /// Reads what [`ClassTrie::save`] wrote of the tokens of `real`; none
+    /// where that makes no sense.
+    pub(crate) fn restore(
+        from: &mut Reader<'_>,
+        real: &TrieRef,
+        n_tokens: usize,
+    ) -> Option<ClassTrie> {
+        let trie = Trie::restore(from, n_tokens)?;
+        trie.below(0);
+        let root = TrieRef::root(&Arc::new(trie));
+        let size = root.size() as usize;
+        let free: Box<[bool]> =
+            from.list()?.iter().map(|&is| is != 0).collect();
+        let (starts, members) = (from.words()?, from.words()?);
+        let is_sane = free.len() == size
+            && starts.len() == size + 1
+            && starts.is_sorted()
+            && starts.last().is_some_and(|&n| n as usize == members.len())
+            && members.iter().all(|&member| member < real.size());
+        let (starts, members) = (starts.into(), members.into());
+        is_sane.then_some(ClassTrie { root, free, starts, members })
     }
 
     /// Goes through both tries at once.

@@ -14,7 +14,10 @@ use super::{
     trie::{Trie, TrieRef},
     unions::Unions,
 };
-use crate::vocabulary::Vocabulary;
+use crate::{
+    saved::{Reader, Writer},
+    vocabulary::Vocabulary,
+};
 
 /// About how many bytes of merged tries a vocabulary keeps before it forgets
 /// them all.
@@ -64,6 +67,53 @@ impl TokenTrie {
             unions: Mutex::default(),
             shared: Mutex::default(),
         }
+    }
+
+    /// Writes what is derived from the vocabulary alone.
+    pub(crate) fn save(&self, out: &mut Writer) {
+        self.root.trie.save(out);
+        out.words(self.long.iter().copied());
+        for kept in [false, true] {
+            let classes = self.classes(kept);
+            out.number(classes.is_some().into());
+            if let Some(classes) = classes {
+                classes.save(out);
+            }
+        }
+    }
+
+    /// Reads what [`TokenTrie::save`] wrote of `vocabulary`; none where that
+    /// makes no sense.
+    pub(crate) fn restore(
+        vocabulary: Arc<Vocabulary>,
+        from: &mut Reader<'_>,
+    ) -> Option<TokenTrie> {
+        let n_tokens = vocabulary.n_tokens().min(vocabulary.n_logits());
+        let trie = Trie::restore(from, n_tokens)?;
+        trie.below(0);
+        let root = TrieRef::root(&Arc::new(trie));
+        let long = from.words()?;
+        if long.iter().any(|&token| token as usize >= n_tokens) {
+            return None;
+        }
+        let classes = <[OnceLock<ClassTrie>; 2]>::default();
+        for classes in &classes {
+            if from.number()? != 0 {
+                let made = ClassTrie::restore(from, &root, n_tokens)?;
+                // It is new, and so empty.
+                let _ = classes.set(made);
+            }
+        }
+        let n_blocks = vocabulary.n_logits().div_ceil(usize::BITS as usize);
+        Some(TokenTrie {
+            vocabulary,
+            root,
+            classes: Arc::new(classes),
+            long: long.into(),
+            n_blocks,
+            unions: Mutex::default(),
+            shared: Mutex::default(),
+        })
     }
 
     /// Returns a trie of the same vocabulary that knows what this one knows

@@ -16,6 +16,8 @@ use std::sync::{
 
 use maskwright_grammar_core::{automaton::HORIZON, util::FxHashMap};
 
+use crate::saved::{Reader, Writer};
+
 /// Below this size, a trie has no summaries: looking is as fast.
 const SUMMARY_SIZE: usize = 64;
 
@@ -405,23 +407,78 @@ impl TrieBuilder {
     }
 
     fn build(mut self) -> Trie {
-        static NEXT_ID: AtomicU32 = AtomicU32::new(0);
-        let size = self.nodes.len();
         self.open(0);
         self.close();
+        Trie::of(self.nodes, self.tokens, self.public)
+    }
+}
+
+impl Trie {
+    /// Creates the trie of these nodes, one beyond them included.
+    fn of(nodes: Vec<TrieNode>, tokens: Vec<u32>, public: bool) -> Trie {
+        static NEXT_ID: AtomicU32 = AtomicU32::new(0);
+        let size = nodes.len() - 1;
         let trie = Trie {
             id: NEXT_ID.fetch_add(1, Ordering::Relaxed),
-            public: self.public,
-            nodes: self.nodes.into(),
-            tokens: self.tokens.into(),
+            public,
+            nodes: nodes.into(),
+            tokens: tokens.into(),
             summary: OnceLock::new(),
             kids: None,
         };
         if size >= KIDS_SIZE { trie.with_kids() } else { trie }
     }
-}
 
-impl Trie {
+    /// Writes the nodes and the tokens.
+    pub(crate) fn save(&self, out: &mut Writer) {
+        out.words(self.nodes.iter().map(|node| node.end));
+        out.words(self.nodes.iter().map(|node| node.tokens));
+        let bytes: Vec<u8> = self.nodes.iter().map(|node| node.byte).collect();
+        out.list(&bytes);
+        out.words(self.tokens.iter().copied());
+    }
+
+    /// Reads what [`Trie::save`] wrote; none where that is no trie of tokens
+    /// below `n_tokens`. It is public, as what is saved must be.
+    pub(crate) fn restore(
+        from: &mut Reader<'_>,
+        n_tokens: usize,
+    ) -> Option<Trie> {
+        let (ends, starts) = (from.words()?, from.words()?);
+        let bytes = from.list()?;
+        let tokens = from.words()?;
+        let n_all = u32::try_from(tokens.len()).ok()?;
+        let size = u32::try_from(ends.len().checked_sub(1)?).ok()?;
+        let is_sane = starts.len() == ends.len()
+            && bytes.len() == ends.len()
+            && starts.is_sorted()
+            && starts.last() == Some(&n_all)
+            && tokens.iter().all(|&token| (token as usize) < n_tokens)
+            && size > 0
+            && ends[0] == size;
+        if !is_sane {
+            return None;
+        }
+        // The ends of the nodes above; a token is as long as they are many.
+        let mut above: Vec<u32> = Vec::new();
+        for (node, &end) in (0..size).zip(&ends) {
+            while above.last().is_some_and(|&end| end <= node) {
+                above.pop();
+            }
+            let within = above.last().copied().unwrap_or(size);
+            let depth = above.len();
+            if end <= node || end > within || depth > HORIZON as usize {
+                return None;
+            }
+            above.push(end);
+        }
+        let nodes =
+            ends.iter().zip(&starts).zip(bytes).map(
+                |((&end, &tokens), &byte)| TrieNode { end, tokens, byte },
+            );
+        Some(Trie::of(nodes.collect(), tokens, true))
+    }
+
     fn with_kids(mut self) -> Trie {
         self.kids = Some(Kids::new(&self));
         self

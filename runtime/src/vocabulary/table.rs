@@ -5,6 +5,7 @@ use std::{borrow::Cow, collections::BTreeMap, fmt, hash::Hasher, ops::Bound};
 use rustc_hash::FxHasher;
 
 use super::error::VocabularyError;
+use crate::saved::{Reader, Writer};
 
 /// More tokens than any vocabulary has; a higher id means a damaged file.
 pub(super) const MAX_TOKENS: u32 = 1 << 23;
@@ -296,6 +297,69 @@ impl Vocabulary {
     /// crate. It is an index for caches, not a proof of equality.
     pub fn fingerprint(&self) -> u64 {
         self.fingerprint
+    }
+
+    /// Writes everything that a vocabulary holds.
+    pub(crate) fn save(&self, out: &mut Writer) {
+        out.list(&self.bytes);
+        out.words(self.ends.iter().copied());
+        let kinds: Vec<u8> =
+            self.kinds.iter().map(|&kind| kind as u8).collect();
+        out.list(&kinds);
+        out.words(self.end_tokens.iter().map(|token| token.0));
+        out.number(self.n_logits as u64);
+        out.number(self.named.len() as u64);
+        for (name, token) in &self.named {
+            out.list(name.as_bytes());
+            out.number(u64::from(token.0));
+        }
+    }
+
+    /// Reads what [`Vocabulary::save`] wrote; none where that makes no sense.
+    pub(crate) fn restore(from: &mut Reader<'_>) -> Option<Vocabulary> {
+        let bytes = from.list()?.to_vec();
+        let ends = from.words()?;
+        let n_tokens = u32::try_from(ends.len()).ok()?;
+        let kinds = from.list()?.iter().map(|&kind| match kind {
+            0 => Some(TokenKind::Text),
+            1 => Some(TokenKind::Special),
+            2 => Some(TokenKind::Unused),
+            _ => None,
+        });
+        let kinds: Vec<TokenKind> = kinds.collect::<Option<_>>()?;
+        let end_tokens = from.words()?;
+        let n_logits = from.length()?;
+        let is_sane = ends.is_sorted()
+            && ends.last().is_none_or(|&end| end as usize <= bytes.len())
+            && kinds.len() == ends.len()
+            && end_tokens.is_sorted_by(|a, b| a < b)
+            && end_tokens.last().is_none_or(|&token| token < n_tokens)
+            && n_tokens <= MAX_TOKENS
+            && n_logits <= MAX_TOKENS as usize;
+        if !is_sane {
+            return None;
+        }
+        let mut named = BTreeMap::new();
+        for _ in 0..from.length()? {
+            let name = std::str::from_utf8(from.list()?).ok()?;
+            let token = u32::try_from(from.number()?).ok()?;
+            if token >= n_tokens {
+                return None;
+            }
+            named.insert(Box::from(name), TokenId(token));
+        }
+        let end_tokens = end_tokens.into_iter().map(TokenId).collect();
+        let mut vocabulary = Vocabulary {
+            bytes,
+            ends,
+            kinds,
+            end_tokens,
+            n_logits,
+            named,
+            fingerprint: 0,
+        };
+        vocabulary.fingerprint = vocabulary.compute_fingerprint();
+        Some(vocabulary)
     }
 
     fn is_text(&self, token: TokenId) -> bool {
