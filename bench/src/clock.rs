@@ -68,8 +68,18 @@ impl Clock {
     }
 }
 
-fn thread_nanos() -> u64 {
-    let now = clock_gettime(ClockId::ThreadCPUTime);
+/// The processor time of this thread so far.
+pub fn thread_nanos() -> u64 {
+    nanos(ClockId::ThreadCPUTime)
+}
+
+/// The processor time of all threads of this process so far.
+pub fn process_nanos() -> u64 {
+    nanos(ClockId::ProcessCPUTime)
+}
+
+fn nanos(clock: ClockId) -> u64 {
+    let now = clock_gettime(clock);
     let seconds = u64::try_from(now.tv_sec).unwrap_or(0);
     seconds * 1_000_000_000 + u64::try_from(now.tv_nsec).unwrap_or(0)
 }

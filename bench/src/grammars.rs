@@ -75,10 +75,7 @@ fn read(file: &PathBuf) -> Result<String, String> {
 ///
 /// What could not be read or loaded.
 pub fn run(options: &Options) -> Result<(), String> {
-    let path = match &options.tokenizer {
-        Some(path) => path.clone(),
-        None => tokenizer::default_file()?,
-    };
+    let path = options.tokenizer_path()?;
     let (tokenizer, shape) =
         tokenizer::load(&path, options.end_token, options.width)?;
     let mut grammars = Vec::new();
@@ -108,7 +105,7 @@ pub fn run(options: &Options) -> Result<(), String> {
                 _ => (&peer, &grammar.lark),
             };
             let name = ["maskwright", "llguidance"][index];
-            if options.engine.as_deref().is_none_or(|only| only == name) {
+            if options.wants(name) {
                 match measure(engine, source, grammar, &clock, &mut words) {
                     Ok(run) => figures[index] = Some(run.print(options)),
                     Err(error) => {

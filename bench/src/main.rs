@@ -1,10 +1,13 @@
 //! Maskwright and its peers over the same token ids, in one process, on one
 //! thread. See `README.md` beside the manifest.
 
+mod batch;
 mod clock;
 mod corpus;
+mod depth;
 mod engine;
 mod grammars;
+mod load;
 mod maskbench;
 mod measure;
 mod memory;
@@ -17,6 +20,8 @@ mod slowest;
 mod spelling;
 mod stats;
 mod tokenizer;
+mod warm;
+mod xgrammar;
 
 use std::process::ExitCode;
 
@@ -48,8 +53,13 @@ fn run() -> Result<(), String> {
             Ok(())
         }
         Command::MaskBench => maskbench::run(&options),
+        Command::Warm => warm::run(&options),
+        Command::Depth => depth::run(&options),
+        Command::Batch => batch::run(&options),
+        Command::Load => load::run(&options),
         Command::Grammars => grammars::run(&options),
         Command::Patterns => patterns::run(&options),
+        Command::LoadChild => load::child(&options),
         Command::MemoryChild => maskbench::memory_child(&options),
     }
 }

@@ -1,48 +1,22 @@
 //! The run over MaskBench: engines in turn, schema by schema.
 
-use std::path::{Path, PathBuf};
-use std::time::Instant;
+use std::path::Path;
 
 use serde_json::Value;
 use tokenizers::Tokenizer;
 
 use crate::clock::Clock;
-use crate::corpus::{self, Case, Selection};
-use crate::engine::{Engine, LlGuidance, Maskwright};
-use crate::measure::measure;
+use crate::corpus::{self, Case};
+use crate::engine::{self, Engine};
+use crate::measure::{ORDERS, Plan, measure};
 use crate::memory::{self, Handover};
 use crate::options::Options;
 use crate::places;
 use crate::progress::Progress;
-use crate::report::{self, Column};
+use crate::report::{self, Column, Columns};
 use crate::slowest::{self, Tools};
 use crate::tokenizer::{self, Shape};
-
-/// The engines by the names of `--engine`.
-const ENGINES: [&str; 2] = ["llguidance", "maskwright"];
-
-fn load_engine(
-    name: &str,
-    path: &Path,
-    shape: Shape,
-) -> Result<Box<dyn Engine>, String> {
-    let start = Instant::now();
-    let engine: Box<dyn Engine> = match name {
-        "maskwright" => Box::new(Maskwright::load(path, shape)?),
-        "llguidance" => Box::new(LlGuidance::load(path, shape)?),
-        _ => return Err(format!("no engine is named {name}")),
-    };
-    let time = start.elapsed().as_millis();
-    eprintln!("{}: vocabulary loaded in {time} ms", engine.name());
-    Ok(engine)
-}
-
-fn tokenizer_path(options: &Options) -> Result<PathBuf, String> {
-    match &options.tokenizer {
-        Some(path) => Ok(path.clone()),
-        None => tokenizer::default_file(),
-    }
-}
+use crate::xgrammar;
 
 /// Runs the comparison and prints its tables.
 ///
@@ -50,25 +24,21 @@ fn tokenizer_path(options: &Options) -> Result<PathBuf, String> {
 ///
 /// What could not be read, loaded or started.
 pub fn run(options: &Options) -> Result<(), String> {
-    let files = if options.corpus.is_empty() {
-        corpus::default_files()?
-    } else {
-        options.corpus.clone()
-    };
-    let selection =
-        Selection { every: options.every, name: options.filter.clone() };
-    let records = corpus::select(&files, &selection)?;
-    let path = tokenizer_path(options)?;
+    let records = options.records(1)?;
+    let path = options.tokenizer_path()?;
     let (tokenizer, shape) =
         tokenizer::load(&path, options.end_token, options.width)?;
     let mut engines = Vec::new();
-    for name in ENGINES {
-        if options.engine.as_deref().is_none_or(|only| only == name) {
-            engines.push((name, load_engine(name, &path, shape)?));
+    for name in engine::NAMES {
+        if options.wants(name) {
+            engines.push((name, engine::load(name, &path, shape)?));
         }
     }
     if engines.is_empty() {
-        return Err(format!("--engine is one of {}", ENGINES.join(", ")));
+        return Err(format!(
+            "--engine is one of {}",
+            engine::NAMES.join(", ")
+        ));
     }
     let clock = Clock::calibrated();
     eprintln!(
@@ -81,14 +51,18 @@ pub fn run(options: &Options) -> Result<(), String> {
         shape.width
     );
     let setting = Setting { records, tokenizer, shape, clock };
+    let is_handed_over = options.memory || options.xgrammar;
     let mut handover =
-        if options.memory { Some(Handover::create()?) } else { None };
-    let mut columns = setting.measure_all(
-        &engines,
-        handover.as_mut(),
-        options.with_places(),
-    )?;
-    if let Some(handover) = &mut handover {
+        if is_handed_over { Some(Handover::create()?) } else { None };
+    let mut columns =
+        setting.measure_all(&engines, handover.as_mut(), options)?;
+    let xgrammar = match &mut handover {
+        Some(handover) if options.xgrammar => {
+            xgrammar::column(handover.path()?, &path, shape, options)?
+        }
+        _ => None,
+    };
+    if let Some(handover) = handover.as_mut().filter(|_| options.memory) {
         for ((name, _), column) in engines.iter().zip(&mut columns) {
             eprintln!("peak memory of {name}");
             let arguments = child_arguments(&path, shape);
@@ -101,11 +75,12 @@ pub fn run(options: &Options) -> Result<(), String> {
     };
     let (ours, peer) = (find("maskwright"), find("llguidance"));
     println!("\n{}\n", setting.heading(&path));
-    let summary = report::print(
-        ours.map(|(column, _)| column),
-        peer.map(|(column, _)| column),
-        setting.records.len(),
-    );
+    let columns = Columns {
+        ours: ours.map(|(column, _)| column),
+        peer: peer.map(|(column, _)| column),
+        xgrammar: xgrammar.as_ref(),
+    };
+    let summary = report::print(columns, setting.records.len());
     setting.print_details(options, ours.or(peer), ours.and(peer))?;
     if options.summary_json {
         println!("\n{summary}");
@@ -132,13 +107,14 @@ impl Setting {
         &self,
         engines: &[(&str, Box<dyn Engine>)],
         mut handover: Option<&mut Handover>,
-        with_places: bool,
+        options: &Options,
     ) -> Result<Vec<Column>, String> {
         let mut words = vec![0; self.shape.words()];
         let mut columns: Vec<Column> = engines
             .iter()
             .map(|(_, engine)| Column {
-                name: engine.name(),
+                name: engine.name().to_owned(),
+                main: engine.main_pass(),
                 outcomes: Vec::new(),
                 peak_rss_mb: None,
             })
@@ -153,13 +129,17 @@ impl Setting {
                 let at = (index + turn) % engines.len();
                 let (name, engine) = &engines[at];
                 progress.at(index, name, &case.name);
-                let outcome = measure(
-                    &**engine,
-                    &case,
-                    &self.clock,
-                    &mut words,
-                    with_places,
-                );
+                let main = [engine.main_pass()];
+                let plan = Plan {
+                    clock: &self.clock,
+                    passes: if options.main_only {
+                        &main
+                    } else {
+                        &ORDERS[index % ORDERS.len()]
+                    },
+                    with_places: options.with_places(),
+                };
+                let outcome = measure(&**engine, &case, &plan, &mut words);
                 columns[at].outcomes.push(outcome);
             }
         }
@@ -206,7 +186,13 @@ impl Setting {
         format!(
             "MaskBench, {} schemas, {} ({} logits), one thread; processor \
              time of the thread unless it says wall, the clock's {} ns \
-             subtracted.",
+             subtracted.\n\nCaches are empty at each schema. *Maskwright*: \
+             the tests of a schema are matchers of one compiled grammar, \
+             as a user's requests would be, so that later ones find the \
+             walks of earlier ones. *Maskwright, each test cold*: a grammar \
+             compiled anew for each test, which finds nothing. *llguidance*: \
+             a cold copy (`deep_clone`) for each test, as in its own \
+             benchmark. Tables below it have both engines share.",
             self.records.len(),
             path.file_name().unwrap_or_default().to_string_lossy(),
             self.shape.width,
@@ -239,7 +225,7 @@ pub fn memory_child(options: &Options) -> Result<(), String> {
     let end_token = options.end_token.ok_or(missing("--end-token"))?;
     let width = options.width.ok_or(missing("--width"))?;
     let shape = Shape { end_token, width };
-    let engine = load_engine(name, path, shape)?;
+    let engine = engine::load(name, path, shape)?;
     let mut words = vec![0; shape.words()];
     println!("{}", memory::child(&*engine, prepared, &mut words)?);
     Ok(())

@@ -1,4 +1,5 @@
-//! Peak memory, one engine in a process of its own.
+//! Peak memory, one engine in a process of its own, which makes the engine's
+//! main pass and no other.
 //!
 //! The parent hands the child the schemas with their token ids, so that the
 //! child holds nothing but the engine and one schema at a time. The high-water
@@ -15,7 +16,7 @@ use serde_json::{Value, json};
 use crate::clock::{Clock, Span};
 use crate::corpus::{Case, Instance};
 use crate::engine::Engine;
-use crate::measure::measure;
+use crate::measure::{Plan, measure};
 
 /// The cases on their way to the child.
 #[derive(Debug)]
@@ -36,6 +37,16 @@ impl Handover {
         let file = File::create(&path)
             .map_err(|error| format!("{}: {error}", path.display()))?;
         Ok(Handover { path, file: BufWriter::new(file) })
+    }
+
+    /// The file, with every case that was pushed so far.
+    ///
+    /// # Errors
+    ///
+    /// What the file system said.
+    pub fn path(&mut self) -> Result<&Path, String> {
+        self.file.flush().map_err(|error| error.to_string())?;
+        Ok(&self.path)
     }
 
     /// Appends a case.
@@ -103,11 +114,13 @@ pub fn child(
     // Only Linux has the file; elsewhere loading is counted too.
     let _ = std::fs::write("/proc/self/clear_refs", "5");
     let clock = Clock { cost: Span::default() };
+    let passes = [engine.main_pass()];
+    let plan = Plan { clock: &clock, passes: &passes, with_places: false };
     let file = File::open(prepared).map_err(|error| error.to_string())?;
     for line in BufReader::new(file).lines() {
         let line = line.map_err(|error| error.to_string())?;
         let case = read_case(&line)?;
-        let _ = measure(engine, &case, &clock, words, false);
+        let _ = measure(engine, &case, &plan, words);
     }
     high_water_mark()
 }

@@ -27,10 +27,7 @@ const PATTERNS: [&str; 7] = [
 ///
 /// What could not be read or loaded.
 pub fn run(options: &Options) -> Result<(), String> {
-    let path = match &options.tokenizer {
-        Some(path) => path.clone(),
-        None => tokenizer::default_file()?,
-    };
+    let path = options.tokenizer_path()?;
     let (_, shape) = tokenizer::load(&path, options.end_token, options.width)?;
     let mut ours = Maskwright::load(&path, shape)?;
     let mut peer = LlGuidance::load(&path, shape)?;
@@ -42,10 +39,8 @@ pub fn run(options: &Options) -> Result<(), String> {
     );
     println!("|:--|:--|--:|--:|--:|--:|--:|--:|");
     for pattern in PATTERNS {
-        let source = match pattern.starts_with('{') {
-            true => Source::Schema,
-            false => Source::Regex,
-        };
+        let is_schema = pattern.starts_with('{');
+        let source = if is_schema { Source::Schema } else { Source::Regex };
         ours = ours.reading(source);
         peer = peer.reading(source);
         // Both read the text that is drawn from the first one's masks.

@@ -74,7 +74,7 @@ fn collect(
     other: Option<&Compiled>,
     kinds: &mut BTreeMap<String, Kind>,
 ) {
-    for (test, run) in compiled.tests.iter().enumerate() {
+    for (test, run) in compiled.tests().iter().enumerate() {
         for (token, (span, (place, stats))) in
             run.masks.iter().zip(&run.places).enumerate()
         {
@@ -85,7 +85,7 @@ fn collect(
             kind.nodes += stats.n_nodes;
             kind.stepped += u64::from(stats.n_stepped);
             let peer = other
-                .and_then(|other| other.tests.get(test)?.masks.get(token));
+                .and_then(|other| other.tests().get(test)?.masks.get(token));
             kind.peer.extend(peer.map(|span| span.cpu));
         }
     }
@@ -115,11 +115,13 @@ pub fn dump(
         let Ok(compiled) = compiled else { continue };
         let other =
             other.and_then(|other| other.outcomes.get(schema)?.as_ref().ok());
-        for (test, run) in compiled.tests.iter().enumerate() {
+        for (test, run) in compiled.tests().iter().enumerate() {
             let masks = run.masks.iter().zip(&run.places).enumerate();
             for (token, (span, (place, stats))) in masks {
                 let peer = other
-                    .and_then(|other| other.tests.get(test)?.masks.get(token))
+                    .and_then(|other| {
+                        other.tests().get(test)?.masks.get(token)
+                    })
                     .map_or(String::new(), |span| short(micros(span.cpu)));
                 let line = format!(
                     "{}\t{test}\t{token}\t{:.1}\t{peer}\t{}\t{}\t{}\t{}\t{}\n",

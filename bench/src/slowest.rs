@@ -1,11 +1,12 @@
 //! The slowest masks and compiles, run once more to tell a slow state from an
 //! unlucky moment, with the engine's account of the state.
 
+use maskwright::mask::MaskStats;
 use tokenizers::Tokenizer;
 
 use crate::clock::Clock;
 use crate::corpus::Case;
-use crate::engine::Engine;
+use crate::engine::{Engine, Sequence};
 use crate::report::Column;
 use crate::stats::{micros, short};
 
@@ -42,10 +43,9 @@ pub fn print(
         let case = (tools.case)(place.schema)?;
         let peer = other.and_then(|other| {
             let compiled = other.outcomes[place.schema].as_ref().ok()?;
-            compiled.tests.get(place.test)?.masks.get(place.token)
+            compiled.tests().get(place.test)?.masks.get(place.token)
         });
         let (again, state) = replay(engine, &case, place, tools)?;
-        let state = state.replace(['\n', '|'], " ");
         println!(
             "| {} | {} | {} | {} | {}.{} | `{}` | {state} |",
             short(micros(place.nanos)),
@@ -57,24 +57,61 @@ pub fn print(
             tail(&case, place, tools.tokenizer),
         );
     }
+    print_compiles(column, other, count, engine, tools)
+}
+
+fn print_compiles(
+    column: &Column,
+    other: Option<&Column>,
+    count: usize,
+    engine: &dyn Engine,
+    tools: &Tools<'_>,
+) -> Result<(), String> {
     println!("\nSlowest compiles (compile + first mask), {}:\n", column.name);
-    println!("| compile µs | first mask µs | peer | schema | bytes |");
-    println!("|--:|--:|--:|:--|--:|");
+    println!(
+        "| compile µs | again | first mask µs | again | peer, both | schema \
+         | bytes | first state |"
+    );
+    println!("|--:|--:|--:|--:|--:|:--|--:|:--|");
     for (schema, compile, first) in compiles(column, count) {
         let case = (tools.case)(schema)?;
         let peer = other
             .and_then(|other| other.outcomes[schema].as_ref().ok())
             .map(|compiled| micros(compiled.to_first_mask().cpu));
+        engine.prepare();
+        let (sequence, compile_again) =
+            tools.clock.time(|| engine.open(&case.schema));
+        let mut sequence = sequence?;
+        let mut words = vec![0; tools.n_words];
+        let (result, first_again) =
+            tools.clock.time(|| sequence.mask_into(&mut words));
+        result?;
         println!(
-            "| {} | {} | {} | {} | {} |",
+            "| {} | {} | {} | {} | {} | {} | {} | {} |",
             short(micros(compile)),
+            short(micros(compile_again.cpu)),
             short(micros(first)),
+            short(micros(first_again.cpu)),
             peer.map_or("-".to_owned(), short),
             case.name,
             case.schema.len(),
+            reason(&*sequence),
         );
     }
     Ok(())
+}
+
+/// The state of a sequence in words, and what its last mask took, as a cell.
+fn reason(sequence: &dyn Sequence) -> String {
+    let stats = sequence.stats();
+    let state = sequence.describe().replace(['\n', '|'], " ");
+    if stats == MaskStats::default() {
+        return state;
+    }
+    format!(
+        "{state} ({} walks, {} known, {} nodes, {} stepped)",
+        stats.n_walks, stats.n_known, stats.n_nodes, stats.n_stepped
+    )
 }
 
 /// Prints why schemas did not compile and where valid instances were refused.
@@ -100,7 +137,7 @@ pub fn print_failures(
     let mut left = count;
     for (schema, outcome) in column.outcomes.iter().enumerate() {
         let Ok(compiled) = outcome else { continue };
-        for (test, run) in compiled.tests.iter().enumerate() {
+        for (test, run) in compiled.tests().iter().enumerate() {
             if (run.accepted == run.valid && run.error.is_none()) || left == 0
             {
                 continue;
@@ -141,7 +178,7 @@ fn masks(column: &Column, count: usize) -> Vec<Place> {
     let mut places = Vec::new();
     for (schema, outcome) in column.outcomes.iter().enumerate() {
         let Ok(compiled) = outcome else { continue };
-        for (test, run) in compiled.tests.iter().enumerate() {
+        for (test, run) in compiled.tests().iter().enumerate() {
             for (token, span) in run.masks.iter().enumerate() {
                 places.push(Place { schema, test, token, nanos: span.cpu });
             }
@@ -180,6 +217,7 @@ fn replay(
     tools: &Tools<'_>,
 ) -> Result<(u64, String), String> {
     let mut words = vec![0; tools.n_words];
+    engine.prepare();
     let mut sequence = engine.open(&case.schema)?;
     for &token in &case.tests[place.test].tokens[..place.token] {
         sequence.mask_into(&mut words)?;
@@ -187,7 +225,7 @@ fn replay(
     }
     let (result, span) = tools.clock.time(|| sequence.mask_into(&mut words));
     result?;
-    Ok((span.cpu, sequence.describe()))
+    Ok((span.cpu, reason(&*sequence)))
 }
 
 /// The last few tokens before the place, as text on one line.

@@ -1,22 +1,42 @@
 //! llguidance as its own benchmark runs it: default JSON options (any
 //! whitespace, declared property order) and its general slices.
+//!
+//! A cold copy is its `deep_clone`, as in its own benchmark. Its plain `clone`
+//! shares the states of the lexer with the original, behind a lock; the tables
+//! of shared caches use that. Rows and masks belong to one output and are
+//! never shared.
 
+use std::hint::black_box;
 use std::path::Path;
 
 use llguidance::api::TopLevelGrammar;
 use llguidance::earley::SlicedBiasComputer;
-use llguidance::toktrie::InferenceCapabilities;
+use llguidance::toktrie::{InferenceCapabilities, TokEnv};
 use llguidance::{Matcher, ParserFactory};
 use toktrie_hf_tokenizers::ByteTokenizer;
 
 use super::{Engine, Prototype, Sequence, Source};
-use crate::tokenizer::Shape;
+use crate::{measure::Pass, tokenizer::Shape};
 
 /// The engine with its tokenizer environment.
 #[allow(missing_debug_implementations, reason = "the factory has no Debug")]
 pub struct LlGuidance {
     factory: ParserFactory,
     source: Source,
+}
+
+/// Loads the vocabulary and its trie.
+///
+/// # Errors
+///
+/// What the crate said of the tokenizer's file.
+pub fn environment(path: &Path, shape: Shape) -> Result<TokEnv, String> {
+    let mut tokenizer = ByteTokenizer::from_file(path)
+        .map_err(|error| format!("{}: {error}", path.display()))?;
+    tokenizer.set_eos_token(shape.end_token);
+    tokenizer
+        .into_tok_env(Some(shape.width as usize))
+        .map_err(|error| error.to_string())
 }
 
 impl LlGuidance {
@@ -26,14 +46,17 @@ impl LlGuidance {
     ///
     /// What the crate said of the tokenizer's file.
     pub fn load(path: &Path, shape: Shape) -> Result<LlGuidance, String> {
-        let mut tokenizer = ByteTokenizer::from_file(path)
-            .map_err(|error| format!("{}: {error}", path.display()))?;
-        tokenizer.set_eos_token(shape.end_token);
-        let environment = tokenizer
-            .into_tok_env(Some(shape.width as usize))
-            .map_err(|error| error.to_string())?;
+        LlGuidance::new(&environment(path, shape)?)
+    }
+
+    /// Makes the slices.
+    ///
+    /// # Errors
+    ///
+    /// What the crate said of the vocabulary.
+    pub fn new(environment: &TokEnv) -> Result<LlGuidance, String> {
         let mut factory = ParserFactory::new(
-            &environment,
+            environment,
             InferenceCapabilities::default(),
             &SlicedBiasComputer::general_slices(),
         )
@@ -51,6 +74,10 @@ impl LlGuidance {
 impl Engine for LlGuidance {
     fn name(&self) -> &'static str {
         "llguidance 1.9.1"
+    }
+
+    fn main_pass(&self) -> Pass {
+        Pass::Cold
     }
 
     fn open(&self, schema: &str) -> Result<Box<dyn Sequence>, String> {
@@ -77,6 +104,23 @@ impl Prototype for Running {
     fn start(&self) -> Result<Box<dyn Sequence>, String> {
         Ok(Box::new(Running(self.0.deep_clone())))
     }
+
+    fn share(&self) -> Result<Box<dyn Prototype>, String> {
+        Ok(Box::new(Sharing(self.0.deep_clone())))
+    }
+}
+
+/// A fresh matcher whose clones share the lexer's states.
+struct Sharing(Matcher);
+
+impl Prototype for Sharing {
+    fn start(&self) -> Result<Box<dyn Sequence>, String> {
+        Ok(Box::new(Running(self.0.clone())))
+    }
+
+    fn share(&self) -> Result<Box<dyn Prototype>, String> {
+        Ok(Box::new(Sharing(self.0.clone())))
+    }
 }
 
 impl Sequence for Running {
@@ -92,6 +136,17 @@ impl Sequence for Running {
         words[..common].copy_from_slice(&mask[..common]);
         words[common..].fill(0);
         Ok(())
+    }
+
+    fn mask_by_reference(&mut self) -> Result<(), String> {
+        let mask =
+            self.0.compute_mask_or_eos().map_err(|error| error.to_string())?;
+        black_box(mask.as_slice());
+        Ok(())
+    }
+
+    fn forget_mask(&mut self) {
+        self.0.invalidate_bias_cache();
     }
 
     fn accept(&mut self, token: u32) -> Result<(), String> {

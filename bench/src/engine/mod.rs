@@ -8,9 +8,18 @@
 mod llguidance;
 mod maskwright;
 
+use std::path::Path;
+use std::time::Instant;
+
 use ::maskwright::mask::MaskStats;
 
-pub use self::{llguidance::LlGuidance, maskwright::Maskwright};
+use crate::measure::Pass;
+use crate::tokenizer::Shape;
+
+pub use self::{
+    llguidance::{LlGuidance, environment},
+    maskwright::{Maskwright, schema_options, vocabulary},
+};
 
 /// What the texts are that an engine is given.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
@@ -23,10 +32,38 @@ pub enum Source {
     Regex,
 }
 
+/// The engines by the names of `--engine`: first the peer, then ours.
+pub const NAMES: [&str; 2] = ["llguidance", "maskwright"];
+
+/// Loads the engine of a name.
+///
+/// # Errors
+///
+/// What the engine said of the tokenizer's file.
+pub fn load(
+    name: &str,
+    path: &Path,
+    shape: Shape,
+) -> Result<Box<dyn Engine>, String> {
+    let start = Instant::now();
+    let engine: Box<dyn Engine> = match name {
+        "maskwright" => Box::new(Maskwright::load(path, shape)?),
+        "llguidance" => Box::new(LlGuidance::load(path, shape)?),
+        _ => return Err(format!("no engine is named {name}")),
+    };
+    let time = start.elapsed().as_millis();
+    eprintln!("{}: vocabulary loaded in {time} ms", engine.name());
+    Ok(engine)
+}
+
 /// A grammar engine with its vocabulary loaded.
 pub trait Engine {
     /// The name for the tables.
     fn name(&self) -> &'static str;
+
+    /// The pass that the main columns quote: what a second request of a user
+    /// of this engine finds.
+    fn main_pass(&self) -> Pass;
 
     /// Gets ready for the next [`Engine::open`], outside the clock.
     fn prepare(&self) {}
@@ -39,15 +76,26 @@ pub trait Engine {
     fn open(&self, schema: &str) -> Result<Box<dyn Sequence>, String>;
 }
 
-/// A grammar from which any number of outputs can start cold.
+/// A grammar from which any number of outputs can start.
 pub trait Prototype {
-    /// A sequence that knows nothing of what another one has built. Called
-    /// outside the clock.
+    /// A new sequence: one that knows nothing of what another one has built,
+    /// or, from a prototype that [`Prototype::share`] made, one that knows
+    /// what the others of that prototype have built. Called outside the
+    /// clock.
     ///
     /// # Errors
     ///
     /// As for [`Engine::open`].
     fn start(&self) -> Result<Box<dyn Sequence>, String>;
+
+    /// A prototype whose sequences share what they build, as far as the
+    /// engine lets its users do so. Nothing is built yet. Called outside the
+    /// clock.
+    ///
+    /// # Errors
+    ///
+    /// As for [`Engine::open`].
+    fn share(&self) -> Result<Box<dyn Prototype>, String>;
 }
 
 /// The state of one output.
@@ -62,6 +110,17 @@ pub trait Sequence {
     ///
     /// The engine's own message; the instance then counts as refused.
     fn mask_into(&mut self, words: &mut [u32]) -> Result<(), String>;
+
+    /// Makes the mask where the engine itself keeps it, without a copy.
+    ///
+    /// # Errors
+    ///
+    /// As for [`Sequence::mask_into`].
+    fn mask_by_reference(&mut self) -> Result<(), String>;
+
+    /// Drops the mask that was made last, where the engine keeps it to return
+    /// it again: the next one is made.
+    fn forget_mask(&mut self) {}
 
     /// Appends a token that the mask allowed.
     ///
