@@ -146,6 +146,18 @@ impl Frame {
     pub const fn new(state: StateId) -> Frame {
         Frame { state, counts: [0; 2], memory: None }
     }
+
+    /// Returns true if and only if both are in one state, with the same
+    /// registers.
+    pub fn is_same(&self, other: &Frame) -> bool {
+        self.state == other.state
+            && self.counts == other.counts
+            && match (&self.memory, &other.memory) {
+                (None, None) => true,
+                (Some(a), Some(b)) => Arc::ptr_eq(a, b) || a == b,
+                _ => false,
+            }
+    }
 }
 
 /// The words that may not come again in a frame, and the word being read.
@@ -296,6 +308,18 @@ pub trait Automaton: fmt::Debug + Send + Sync {
     fn watched_bytes(&self, frame: &Frame) -> [u64; 4] {
         let _ = frame;
         [u64::MAX; 4]
+    }
+
+    /// Calls `on` with each word that a frame which [`Automaton::watch`]
+    /// calls [`Watch::Watching`] may not end as, without what it has read
+    /// already. It reads a JSON string: a character of a word stands for
+    /// itself or is escaped, and a quotation mark ends the string. Returns
+    /// false where that is not all that registers refuse in this frame, or
+    /// where the frame is within a character; what `on` was told by then
+    /// does not matter.
+    fn refused_words(&self, frame: &Frame, on: &mut dyn FnMut(&[u8])) -> bool {
+        let _ = (frame, on);
+        false
     }
 
     /// Returns false only if [`Automaton::watch`] is [`Watch::Clear`] for a

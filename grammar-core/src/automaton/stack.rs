@@ -176,13 +176,7 @@ impl Drop for Node {
 
 /// Returns true if and only if both frames behave alike.
 pub(super) fn is_same_frame(a: &Frame, b: &Frame) -> bool {
-    a.state == b.state
-        && a.counts == b.counts
-        && match (&a.memory, &b.memory) {
-            (None, None) => true,
-            (Some(a), Some(b)) => Arc::ptr_eq(a, b) || a == b,
-            _ => false,
-        }
+    a.is_same(b)
 }
 
 fn hash_frame(frame: &Frame) -> u64 {

@@ -5,19 +5,23 @@
 
 use std::{
     fmt,
-    hash::Hash,
+    hash::{BuildHasher, Hash},
     sync::{
         Mutex, OnceLock, PoisonError,
         atomic::{AtomicUsize, Ordering},
     },
 };
 
+use hashbrown::HashTable;
+use rustc_hash::FxBuildHasher;
+
 use super::{AutomatonError, Row, StateId};
-use crate::{interrupt, util::FxHashMap};
+use crate::interrupt;
 
 /// States that are interned by a key of the machine's own.
 pub struct StateTable<K> {
-    ids: Mutex<FxHashMap<K, u32>>,
+    /// The hash of each key, and its index.
+    ids: Mutex<HashTable<(u64, u32)>>,
     entries: boxcar::Vec<Entry<K>>,
     /// Or-ed into every id: [`StateId::SHARED_BIT`] in a shared machine.
     tag: u32,
@@ -28,14 +32,15 @@ pub struct StateTable<K> {
 
 struct Entry<K> {
     key: K,
-    row: OnceLock<Result<Row, AutomatonError>>,
+    /// Boxed, since most states are never asked for their rows.
+    row: OnceLock<Result<Box<Row>, Box<AutomatonError>>>,
 }
 
-impl<K: Clone + Eq + Hash> StateTable<K> {
+impl<K: Eq + Hash> StateTable<K> {
     /// Creates a table that holds at most `max_states` states.
     pub fn new(max_states: usize) -> StateTable<K> {
         StateTable {
-            ids: Mutex::new(with_room()),
+            ids: Mutex::new(HashTable::with_capacity(USUAL)),
             entries: boxcar::Vec::new(),
             tag: 0,
             max_states: max_states.min(StateId::SHARED_BIT as usize - 1),
@@ -55,7 +60,11 @@ impl<K: Clone + Eq + Hash> StateTable<K> {
     /// Fails when the table is full.
     pub fn intern(&self, key: K) -> Result<StateId, AutomatonError> {
         let mut ids = self.ids.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(&id) = ids.get(&key) {
+        let hash = FxBuildHasher.hash_one(&key);
+        let is_same = |&(other, id): &(u64, u32)| {
+            other == hash && self.entries[id as usize].key == key
+        };
+        if let Some(&(_, id)) = ids.find(hash, is_same) {
             return Ok(StateId(id | self.tag));
         }
         // `max_states` is below 2^31, so the conversion cannot fail first.
@@ -69,8 +78,8 @@ impl<K: Clone + Eq + Hash> StateTable<K> {
             });
         };
         // Pushes happen under the lock, so indices are given out in order.
-        self.entries.push(Entry { key: key.clone(), row: OnceLock::new() });
-        ids.insert(key, id);
+        self.entries.push(Entry { key, row: OnceLock::new() });
+        ids.insert_unique(hash, (hash, id), |&(hash, _)| hash);
         Ok(StateId(id | self.tag))
     }
 
@@ -99,24 +108,29 @@ impl<K: Clone + Eq + Hash> StateTable<K> {
         build: impl FnOnce(&K) -> Result<Row, AutomatonError>,
     ) -> Result<&Row, AutomatonError> {
         let entry = &self.entries[state.index()];
-        if let Some(row) = entry.row.get() {
-            return row.as_ref().map_err(Clone::clone);
-        }
-        interrupt::check()?;
-        let row = build(&entry.key);
-        interrupt::confirm()?;
-        let row = entry.row.get_or_init(|| {
-            let bytes = row.as_ref().map_or(0, Row::memory_usage);
-            self.row_bytes.fetch_add(bytes, Ordering::Relaxed);
+        let row = if let Some(row) = entry.row.get() {
             row
-        });
-        row.as_ref().map_err(Clone::clone)
+        } else {
+            interrupt::check()?;
+            let row = build(&entry.key);
+            interrupt::confirm()?;
+            entry.row.get_or_init(|| {
+                let row = row.map_err(Box::new)?;
+                let bytes = size_of::<Row>() + row.memory_usage();
+                self.row_bytes.fetch_add(bytes, Ordering::Relaxed);
+                Ok(Box::new(row))
+            })
+        };
+        match row {
+            Ok(row) => Ok(row),
+            Err(error) => Err((**error).clone()),
+        }
     }
 
     /// Returns about how many bytes the states and their rows hold, without
     /// what their keys point to.
     pub fn memory_usage(&self) -> usize {
-        let per_state = size_of::<Entry<K>>() + size_of::<(K, u32)>();
+        let per_state = size_of::<Entry<K>>() + size_of::<(u64, u32)>();
         let rows = self.row_bytes.load(Ordering::Relaxed);
         self.len().max(USUAL) * per_state + rows
     }
@@ -130,11 +144,6 @@ impl<K: Clone + Eq + Hash> StateTable<K> {
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
-}
-
-/// An empty map that need not grow for the states of a small grammar.
-fn with_room<K>() -> FxHashMap<K, u32> {
-    FxHashMap::with_capacity_and_hasher(USUAL, rustc_hash::FxBuildHasher)
 }
 
 /// How many states a grammar has at least, most of the time.

@@ -420,10 +420,20 @@ impl Core {
         least: u64,
         most: u64,
     ) -> Answer {
-        if self.live(inner, state) == Answer::No {
-            return Answer::No;
+        let live = self.live(inner, state);
+        let info = inner.state(state).info;
+        if live == Answer::No || least <= info.min && info.max <= most {
+            return live;
         }
         if !self.analyses.tables.contains_key(&state) {
+            match self.find_shortest(inner, state) {
+                Shortest::Never => return Answer::No,
+                Shortest::Exactly(n) if n >= least => {
+                    return if n <= most { Answer::Yes } else { Answer::No };
+                }
+                Shortest::AtLeast(n) if n > most => return Answer::No,
+                Shortest::Exactly(_) | Shortest::AtLeast(_) => {}
+            }
             self.make_table(inner, state);
         }
         if let Some(Some(table)) = self.analyses.tables.get(&state) {

@@ -10,7 +10,8 @@ use rustc_hash::FxBuildHasher;
 #[derive(Debug)]
 pub(super) struct Interner<T> {
     values: Vec<T>,
-    ids: HashTable<u32>,
+    /// The hash of each value, and its id.
+    ids: HashTable<(u64, u32)>,
 }
 
 impl<T: Eq + Hash> Interner<T> {
@@ -25,16 +26,15 @@ impl<T: Eq + Hash> Interner<T> {
     pub(super) fn intern(&mut self, value: T) -> (u32, bool) {
         let hash = FxBuildHasher.hash_one(&value);
         let values = &self.values;
-        let found = self.ids.find(hash, |&id| values[id as usize] == value);
-        if let Some(&id) = found {
+        let found = self.ids.find(hash, |&(other, id)| {
+            other == hash && values[id as usize] == value
+        });
+        if let Some(&(_, id)) = found {
             return (id, false);
         }
         let id = u32::try_from(values.len()).unwrap_or(u32::MAX);
         self.values.push(value);
-        let values = &self.values;
-        self.ids.insert_unique(hash, id, |&id| {
-            FxBuildHasher.hash_one(&values[id as usize])
-        });
+        self.ids.insert_unique(hash, (hash, id), |&(hash, _)| hash);
         (id, true)
     }
 

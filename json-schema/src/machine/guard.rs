@@ -83,6 +83,18 @@ pub(crate) fn watched_bytes(frame: &Frame) -> [u64; 4] {
     bytes
 }
 
+/// Calls `on` with what is left of each used key that the key which `frame`
+/// reads may become; false within a character or an escape.
+pub(crate) fn refused_words(frame: &Frame, on: &mut dyn FnMut(&[u8])) -> bool {
+    let Some(memory) = &frame.memory else { return true };
+    let (word, complete) = decode(&memory.partial);
+    if complete {
+        let used = memory.used.iter().filter(|used| is_string(used));
+        used.filter_map(|used| used.strip_prefix(&*word)).for_each(on);
+    }
+    complete
+}
+
 /// Counts the used keys that begin with the key that `frame` reads.
 pub(crate) fn candidates(frame: &Frame) -> usize {
     completions(frame).count()

@@ -2,18 +2,19 @@
 
 use std::{
     fmt,
-    hash::Hash,
+    hash::{BuildHasher, Hash},
     sync::{Mutex, OnceLock, PoisonError},
 };
 
-use maskwright_grammar_core::{
-    automaton::AutomatonError, interrupt, util::FxHashMap,
-};
+use hashbrown::HashTable;
+use maskwright_grammar_core::{automaton::AutomatonError, interrupt};
+use rustc_hash::FxBuildHasher;
 
 /// An append-only table of distinct values, each with what was derived from
 /// it on first demand.
 pub(crate) struct Interner<T, I = ()> {
-    ids: Mutex<FxHashMap<T, u32>>,
+    /// The hash of each value, and its number.
+    ids: Mutex<HashTable<(u64, u32)>>,
     entries: boxcar::Vec<Entry<T, I>>,
     max: usize,
 }
@@ -23,7 +24,7 @@ struct Entry<T, I> {
     derived: OnceLock<Result<I, AutomatonError>>,
 }
 
-impl<T: Clone + Eq + Hash, I> Interner<T, I> {
+impl<T: Eq + Hash, I> Interner<T, I> {
     /// Creates a table of at most `max` values.
     pub(crate) fn new(max: usize) -> Interner<T, I> {
         Interner { ids: Mutex::default(), entries: boxcar::Vec::new(), max }
@@ -32,7 +33,11 @@ impl<T: Clone + Eq + Hash, I> Interner<T, I> {
     /// Returns the number of `value`, which is new if it was not seen before.
     pub(crate) fn intern(&self, value: T) -> Result<u32, AutomatonError> {
         let mut ids = self.ids.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(&id) = ids.get(&value) {
+        let hash = FxBuildHasher.hash_one(&value);
+        let is_same = |&(other, id): &(u64, u32)| {
+            other == hash && self.entries[id as usize].value == value
+        };
+        if let Some(&(_, id)) = ids.find(hash, is_same) {
             return Ok(id);
         }
         let (true, Ok(id)) = (ids.len() < self.max, u32::try_from(ids.len()))
@@ -44,9 +49,8 @@ impl<T: Clone + Eq + Hash, I> Interner<T, I> {
             });
         };
         // Pushes happen under the lock, so numbers are given out in order.
-        let entry = Entry { value: value.clone(), derived: OnceLock::new() };
-        self.entries.push(entry);
-        ids.insert(value, id);
+        self.entries.push(Entry { value, derived: OnceLock::new() });
+        ids.insert_unique(hash, (hash, id), |&(hash, _)| hash);
         Ok(id)
     }
 

@@ -668,6 +668,19 @@ impl Automaton for Machine {
         }
     }
 
+    fn refused_words(&self, frame: &Frame, on: &mut dyn FnMut(&[u8])) -> bool {
+        if frame.state.is_shared() {
+            return self.prelude.refused_words(frame, on);
+        }
+        match *self.table.key(frame.state) {
+            StateKey::Name { .. } => guard::refused_words(frame, on),
+            StateKey::Indented(state) => {
+                self.refused_words(&state.inner_frame(frame), on)
+            }
+            _ => false,
+        }
+    }
+
     fn may_watch(&self, state: StateId) -> bool {
         if state.is_shared() {
             return self.prelude.may_watch(state);

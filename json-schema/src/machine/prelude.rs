@@ -120,6 +120,9 @@ enum Place {
     BeforeItem,
 }
 
+/// The first bytes of a value, and the states after them.
+type Starts = Box<[(u8, StateId)]>;
+
 /// The shared machine of one policy.
 #[derive(Debug)]
 pub(crate) struct Prelude {
@@ -128,6 +131,8 @@ pub(crate) struct Prelude {
     policy: TextPolicy,
     number: NumberSpec,
     integer: NumberSpec,
+    /// The states after the first byte of a number, and of an integer.
+    starts: [OnceLock<Starts>; 2],
 }
 
 impl Prelude {
@@ -156,6 +161,7 @@ impl Prelude {
                 policy,
                 number: spec(&NumberFormula::True),
                 integer: spec(&NumberFormula::Integer),
+                starts: [OnceLock::new(), OnceLock::new()],
             })
         });
         Arc::clone(prelude)
@@ -208,16 +214,23 @@ impl Prelude {
     pub(crate) fn number(
         &self,
         integer: bool,
-    ) -> Result<Vec<(u8, StateId)>, AutomatonError> {
+    ) -> Result<&[(u8, StateId)], AutomatonError> {
+        let known = &self.starts[usize::from(integer)];
+        if let Some(known) = known.get() {
+            return Ok(known);
+        }
         let (spec, key): (_, fn(NumberState) -> StateKey) = if integer {
             (&self.integer, StateKey::Integer)
         } else {
             (&self.number, StateKey::Number)
         };
-        spec.live_bytes(&spec.start())
+        let starts: Result<Starts, AutomatonError> = spec
+            .live_bytes(&spec.start())
             .into_iter()
             .map(|(byte, next)| Ok((byte, self.table.intern(key(next))?)))
-            .collect()
+            .collect();
+        let starts = starts?;
+        Ok(known.get_or_init(|| starts))
     }
 
     /// Whether a state is inside an integer.
@@ -438,7 +451,7 @@ impl Prelude {
         call(b't', self.literal("true")?);
         call(b'f', self.literal("false")?);
         call(b'n', self.literal("null")?);
-        for (byte, callee) in self.number(false)? {
+        for &(byte, callee) in self.number(false)? {
             call(byte, callee);
         }
         Ok(())
@@ -506,6 +519,10 @@ impl Automaton for Prelude {
 
     fn watched_bytes(&self, frame: &Frame) -> [u64; 4] {
         guard::watched_bytes(frame)
+    }
+
+    fn refused_words(&self, frame: &Frame, on: &mut dyn FnMut(&[u8])) -> bool {
+        guard::refused_words(frame, on)
     }
 
     fn may_watch(&self, state: StateId) -> bool {

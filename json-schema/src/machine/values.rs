@@ -233,7 +233,7 @@ impl Machine {
         if typed.goals.is_empty()
             && let Some(integer) = self.algebra.free_number(typed.need)
         {
-            return self.prelude.number(integer);
+            return Ok(self.prelude.number(integer)?.to_vec());
         }
         let spec = self.parts.numbers.intern(typed.formulas())?;
         let number = self.number_spec(spec)?;

@@ -5,7 +5,7 @@
 //! nesting bound, so it is not used for reading.
 
 use maskwright_grammar_core::interrupt;
-use serde_json::{Map, Number, Value};
+use serde_json::{Map, Number, Value, map::Entry};
 
 /// What is wrong with a text, and where.
 #[derive(Clone, Debug, Eq, PartialEq)]
@@ -32,7 +32,8 @@ pub fn read_json(text: &str, max_depth: usize) -> Result<Value, JsonError> {
 /// A container that is not finished.
 enum Open {
     Array(Vec<Value>),
-    Object(Map<String, Value>, String),
+    /// With the name of the member that is being read, and where that is.
+    Object(Map<String, Value>, String, usize),
 }
 
 struct Reader<'a> {
@@ -66,8 +67,9 @@ impl Reader<'_> {
                     if self.eat(b'}') {
                         Value::Object(Map::new())
                     } else {
+                        let start = self.at;
                         let key = self.key()?;
-                        let open = Open::Object(Map::new(), key);
+                        let open = Open::Object(Map::new(), key, start);
                         self.push(&mut stack, open)?;
                         continue;
                     }
@@ -88,18 +90,21 @@ impl Reader<'_> {
                         self.expect(b']', "`,` or `]`")?;
                         done = Value::Array(items);
                     }
-                    Some(Open::Object(mut members, key)) => {
-                        members.insert(key, done);
-                        if self.eat(b',') {
-                            self.space();
-                            let start = self.at;
-                            let key = self.key()?;
-                            if members.contains_key(&key) {
+                    Some(Open::Object(mut members, key, start)) => {
+                        match members.entry(key) {
+                            Entry::Vacant(entry) => entry.insert(done),
+                            Entry::Occupied(entry) => {
+                                let key = entry.key();
                                 let what =
                                     format!("the name {key:?} comes twice");
                                 return Err(self.error_at(start, what));
                             }
-                            stack.push(Open::Object(members, key));
+                        };
+                        if self.eat(b',') {
+                            self.space();
+                            let start = self.at;
+                            let key = self.key()?;
+                            stack.push(Open::Object(members, key, start));
                             break;
                         }
                         self.expect(b'}', "`,` or `}`")?;

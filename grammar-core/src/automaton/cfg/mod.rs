@@ -286,6 +286,10 @@ impl Automaton for CfgMachine {
     }
 
     fn enters_alike(&self, callee: StateId) -> bool {
+        if callee.is_shared() {
+            let shared = self.machines.shared.as_ref();
+            return shared.is_some_and(|shared| shared.enters_alike(callee));
+        }
         match self.inner(callee) {
             Some(inner) => self.owner(inner).enters_alike(inner.state),
             None => true,
@@ -340,6 +344,13 @@ impl Automaton for CfgMachine {
     fn watched_bytes(&self, frame: &Frame) -> [u64; 4] {
         self.ask(frame, |machine, frame| machine.watched_bytes(frame))
             .unwrap_or([u64::MAX; 4])
+    }
+
+    fn refused_words(&self, frame: &Frame, on: &mut dyn FnMut(&[u8])) -> bool {
+        let known = self.ask(frame, |machine, frame| {
+            machine.refused_words(frame, &mut *on)
+        });
+        known.unwrap_or(false)
     }
 
     fn may_watch(&self, state: StateId) -> bool {
