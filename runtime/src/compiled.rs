@@ -23,8 +23,8 @@ use maskwright_grammar_core::{
 
 use crate::{
     mask::{
-        Filler, MaskStats, SharedStore, TokenTrie, WalkStore, Walker,
-        insert_all, lock, remove,
+        Filled, Filler, Ground, KeptMask, MaskStats, SharedStore, TokenTrie,
+        WalkStore, Walker, insert_all, lock, remove,
     },
     vocabulary::{TokenId, TokenKind, Vocabulary},
 };
@@ -156,13 +156,28 @@ impl CompiledGrammar {
         configuration: &Configuration,
         blocks: &mut [usize],
     ) -> Result<MaskStats, AutomatonError> {
-        let stats = {
-            let mut store = self.lock_store()?;
-            self.forget_if_full(&mut store);
-            self.fill_with(&mut store, configuration, blocks)?
-        };
-        self.fill_rest(configuration, blocks)?;
-        Ok(stats)
+        let accepting = self.is_accepting(configuration)?;
+        let mut store = self.lock_store()?;
+        let ground = Ground::new(configuration, accepting);
+        if let Some(mask) = store.finished().get(ground) {
+            mask.copy_into(blocks);
+            return Ok(MaskStats::known());
+        }
+        self.forget_if_full(&mut store);
+        let filled = self.fill_with(&mut store, configuration, blocks)?;
+        self.fill_rest(configuration, accepting, blocks)?;
+        self.keep(&mut store, ground, filled, blocks);
+        Ok(filled.stats)
+    }
+
+    /// Returns the mask of `configuration`, if it is kept.
+    pub(crate) fn finished(
+        &self,
+        configuration: &Configuration,
+    ) -> Result<Option<KeptMask>, AutomatonError> {
+        let accepting = self.is_accepting(configuration)?;
+        let ground = Ground::new(configuration, accepting);
+        Ok(self.lock_store()?.finished().get(ground).cloned())
     }
 
     /// Makes `blocks` the tokens that walks allow, which are kept in `store`.
@@ -171,11 +186,9 @@ impl CompiledGrammar {
         store: &mut WalkStore,
         configuration: &Configuration,
         blocks: &mut [usize],
-    ) -> Result<MaskStats, AutomatonError> {
-        let machine = self.machine();
-        let shared = self.shared.as_deref();
-        let walker = Walker::new(machine, &self.tokens, store, shared);
-        Filler::new(machine, walker, blocks).fill(
+    ) -> Result<Filled, AutomatonError> {
+        let walker = self.walker(store);
+        Filler::new(self.machine(), walker, blocks).fill(
             configuration,
             self.tokens.root(),
             |token| self.reads(configuration, TokenId(token)),
@@ -200,26 +213,57 @@ impl CompiledGrammar {
         configuration: &Configuration,
         blocks: &mut [usize],
     ) -> Result<Option<MaskStats>, AutomatonError> {
-        let known = {
-            let mut store = match self.store.try_lock() {
-                Ok(store) => store,
-                Err(TryLockError::Poisoned(error)) => error.into_inner(),
-                Err(TryLockError::WouldBlock) => return Ok(None),
-            };
-            let machine = self.machine();
-            let shared = self.shared.as_deref();
-            let walker =
-                Walker::new(machine, &self.tokens, &mut store, shared);
-            Filler::new(machine, walker, blocks).fill_known(
-                configuration,
-                self.tokens.root(),
-                |token| self.reads(configuration, TokenId(token)),
-            )?
+        let accepting = self.is_accepting(configuration)?;
+        let mut store = match self.store.try_lock() {
+            Ok(store) => store,
+            Err(TryLockError::Poisoned(error)) => error.into_inner(),
+            Err(TryLockError::WouldBlock) => return Ok(None),
         };
-        if known.is_some() {
-            self.fill_rest(configuration, blocks)?;
+        let ground = Ground::new(configuration, accepting);
+        if let Some(mask) = store.finished().get(ground) {
+            mask.copy_into(blocks);
+            return Ok(Some(MaskStats::known()));
         }
-        Ok(known)
+        let walker = self.walker(&mut store);
+        let filled = Filler::new(self.machine(), walker, blocks).fill_known(
+            configuration,
+            self.tokens.root(),
+            |token| self.reads(configuration, TokenId(token)),
+        )?;
+        let Some(filled) = filled else { return Ok(None) };
+        self.fill_rest(configuration, accepting, blocks)?;
+        self.keep(&mut store, ground, filled, blocks);
+        Ok(Some(filled.stats))
+    }
+
+    fn walker<'a>(&'a self, store: &'a mut WalkStore) -> Walker<'a> {
+        let shared = self.shared.as_deref();
+        Walker::new(self.machine(), &self.tokens, store, shared)
+    }
+
+    fn is_accepting(
+        &self,
+        configuration: &Configuration,
+    ) -> Result<bool, AutomatonError> {
+        configuration.is_accepting(self.machine(), self.limits)
+    }
+
+    /// Keeps a mask whole if it comes again and depends on few frames only.
+    fn keep(
+        &self,
+        store: &mut WalkStore,
+        ground: Ground<'_>,
+        filled: Filled,
+        blocks: &[usize],
+    ) {
+        let is_of_walks = self.tokens.long_tokens().is_empty()
+            && self.own_atoms.is_empty()
+            && self.shared_atoms.is_empty();
+        let Some(depth) = filled.depth.filter(|_| is_of_walks) else {
+            return;
+        };
+        let mask = (blocks, self.vocabulary().n_logits());
+        store.finished().keep(ground, depth, filled.n_walks, mask);
     }
 
     /// Takes the lock of the walks. Who waits for it may be interrupted.
@@ -255,6 +299,7 @@ impl CompiledGrammar {
     fn fill_rest(
         &self,
         configuration: &Configuration,
+        accepting: bool,
         blocks: &mut [usize],
     ) -> Result<(), AutomatonError> {
         for &token in self.tokens.long_tokens() {
@@ -265,8 +310,6 @@ impl CompiledGrammar {
         if !(self.own_atoms.is_empty() && self.shared_atoms.is_empty()) {
             self.fill_atoms(configuration, blocks)?;
         }
-        let machine = self.machine();
-        let accepting = configuration.is_accepting(machine, self.limits)?;
         let width = self.vocabulary().n_logits();
         for &token in self.vocabulary().end_tokens() {
             if token.index() >= width {

@@ -9,7 +9,7 @@
 //! # Places
 //!
 //! Two texts are at one place if the states of their frames are the same, from
-//! the one that reads down to [`DEPTH`]; what lies deeper is the same for all
+//! the one that reads down to `DEPTH`; what lies deeper is the same for all
 //! tokens but those that end so many frames. What frames remember is left out:
 //! walks do not depend on it. A grammar may have more places than anyone
 //! wants (a place for each number of items, for each beginning of a word), so
@@ -232,9 +232,9 @@ impl Job<'_> {
             blocks: vec![0; self.grammar.token_trie().n_blocks()],
         });
         let Bench { store, blocks } = &mut bench;
-        let stats = self.grammar.fill_with(store, place, blocks);
+        let filled = self.grammar.fill_with(store, place, blocks);
         lock(&self.benches).push(bench);
-        let n_walks = stats?.n_walks as usize;
+        let n_walks = filled?.stats.n_walks as usize;
         self.n_walks.fetch_add(n_walks, Ordering::Relaxed);
         self.after(place)
     }
@@ -293,7 +293,7 @@ fn key_of(place: &Configuration) -> PlaceKey {
     key
 }
 
-/// Recursion is as deep as [`DEPTH`].
+/// Recursion is as deep as `DEPTH`.
 fn add_below(
     key: &mut PlaceKey,
     frames: [Option<StateId>; DEPTH],

@@ -8,7 +8,7 @@
 //!
 //! # Format
 //!
-//! Little-endian: [`MAGIC`], [`VERSION`], this crate's version, a checksum of
+//! Little-endian: `MAGIC`, `VERSION`, this crate's version, a checksum of
 //! what it was made of, then the length and the checksum of the rest: lists,
 //! each after its length. A file of another version is not read. The
 //! checksums tell accidents, not attacks; whatever a file holds, reading it

@@ -34,7 +34,10 @@ const SCHEMAS: [&str; 3] = [
 ];
 
 /// Texts of those schemas, as far as each schema goes along.
-const TEXTS: [&str; 4] = [
+const TEXTS: [&str; 7] = [
+    r#"{"n": 12345678901234.1234567890123456"#,
+    r#"{"n": -1234567890.12345678, "#,
+    r#"{"k": 1234567890123456, "#,
     r#"{"s": "a\n", "t": "b", "i": 1, "n": -1.5, "b": true, "e": "x", "#,
     r#"{"s": "a", "i": 12, "n": 0.5, "a": [1, 2], "o": {"z": null}}"#,
     r#"{"b": false, "a": ["c", "d"], "o": {"z": [null, 0], "q": {}}, "p": "x"#,

@@ -30,9 +30,11 @@ use smallvec::SmallVec;
 
 use super::{
     MaskStats,
+    enter::Frames,
+    refused::find_spellings,
     set::{contains, insert_all, remove},
     trie::TrieRef,
-    walk::{Entry, Exit, Part, Walk, Walker},
+    walk::{Exit, Part, Walk, Walker},
 };
 
 /// From so many walks on, equal ones are looked for.
@@ -43,7 +45,7 @@ const MANY_CHECKS: usize = 256;
 
 /// Fills one mask.
 pub(crate) struct Filler<'a, 'b> {
-    machine: Machine<'a>,
+    pub(super) machine: Machine<'a>,
     walker: Walker<'a>,
     blocks: &'b mut [usize],
     /// Whether `blocks` holds what was there before, and counts as empty.
@@ -53,10 +55,22 @@ pub(crate) struct Filler<'a, 'b> {
     checks: Vec<u32>,
     n_jobs: usize,
     n_scopes: u32,
+    /// How many frames below the top were looked at.
+    depth: u32,
     /// Whether to give up where a walk has to be made, and whether that was.
     only_known: bool,
     gave_up: bool,
     seen: FxHashSet<(usize, usize, u32)>,
+}
+
+/// What was done for a mask.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Filled {
+    pub(crate) stats: MaskStats,
+    /// How many walks it was put together from.
+    pub(crate) n_walks: usize,
+    /// How many frames below the top the mask depends on, if that is known.
+    pub(crate) depth: Option<u32>,
 }
 
 /// What is still to be done for a mask. The last one is done first.
@@ -71,10 +85,10 @@ enum Job {
 
 /// A walk for a frame of which this much is known.
 #[derive(Clone)]
-struct Visit {
-    walk: Arc<Walk>,
+pub(super) struct Visit {
+    pub(super) walk: Arc<Walk>,
     /// The frame, unless its registers depend on the token.
-    frame: Option<Frame>,
+    pub(super) frame: Option<Frame>,
     /// Whether the end of the frame may be refused, and was not looked at.
     checks_end: bool,
     below: Below,
@@ -85,8 +99,8 @@ struct Visit {
 /// The frames below.
 #[derive(Clone)]
 enum Below {
-    /// Those of the configuration.
-    Real(Stack),
+    /// Those of the configuration, so many below its top.
+    Real(Stack, u32),
     /// One that was pushed within the token.
     Pushed(Rc<Waiting>),
 }
@@ -100,14 +114,14 @@ struct Waiting {
 impl Below {
     fn is_bottom(&self) -> bool {
         match self {
-            Below::Real(stack) => stack.edges().is_empty(),
+            Below::Real(stack, _) => stack.edges().is_empty(),
             Below::Pushed(_) => false,
         }
     }
 
     fn identity(&self) -> usize {
         match self {
-            Below::Real(stack) => stack.identity(),
+            Below::Real(stack, _) => stack.identity(),
             Below::Pushed(waiting) => Rc::as_ptr(waiting) as usize,
         }
     }
@@ -129,6 +143,7 @@ impl<'a, 'b> Filler<'a, 'b> {
             checks: Vec::new(),
             n_jobs: 0,
             n_scopes: 0,
+            depth: 0,
             only_known: false,
             gave_up: false,
             seen: FxHashSet::default(),
@@ -142,7 +157,7 @@ impl<'a, 'b> Filler<'a, 'b> {
         configuration: &Configuration,
         root: &TrieRef,
         is_viable: impl FnMut(u32) -> Result<bool, AutomatonError>,
-    ) -> Result<MaskStats, AutomatonError> {
+    ) -> Result<Filled, AutomatonError> {
         self.fill_walks(configuration, root)?;
         self.check(is_viable)
     }
@@ -154,7 +169,7 @@ impl<'a, 'b> Filler<'a, 'b> {
         configuration: &Configuration,
         root: &TrieRef,
         is_viable: impl FnMut(u32) -> Result<bool, AutomatonError>,
-    ) -> Result<Option<MaskStats>, AutomatonError> {
+    ) -> Result<Option<Filled>, AutomatonError> {
         self.only_known = true;
         self.fill_walks(configuration, root)?;
         if self.gave_up || self.checks.len() > MANY_CHECKS {
@@ -171,7 +186,7 @@ impl<'a, 'b> Filler<'a, 'b> {
         for top in configuration.tops() {
             let frame = top.frame.clone();
             let state = frame.state;
-            let below = Below::Real(top.below.clone());
+            let below = Below::Real(top.below.clone(), 0);
             if self.only_known
                 && !self.walker.is_ready(state, root, below.is_bottom())
             {
@@ -196,7 +211,7 @@ impl<'a, 'b> Filler<'a, 'b> {
     fn check(
         &mut self,
         mut is_viable: impl FnMut(u32) -> Result<bool, AutomatonError>,
-    ) -> Result<MaskStats, AutomatonError> {
+    ) -> Result<Filled, AutomatonError> {
         self.checks.sort_unstable();
         self.checks.dedup();
         let mut stats = self.walker.stats();
@@ -209,7 +224,9 @@ impl<'a, 'b> Filler<'a, 'b> {
                 }
             }
         }
-        Ok(stats)
+        // What steps a token exactly may look at any frame.
+        let depth = (stats.n_stepped == 0).then_some(self.depth);
+        Ok(Filled { stats, n_walks: self.n_jobs, depth })
     }
 
     /// Adds the walk of a frame at a place.
@@ -244,7 +261,7 @@ impl<'a, 'b> Filler<'a, 'b> {
             // The walk is held by its store and the stack by the
             // configuration; what was pushed is not, and is told apart by
             // being alive as long as the job. So only real ones are equal.
-            if let Below::Real(_) = below
+            if let Below::Real(..) = below
                 && !walk.registers
             {
                 let walk = Arc::as_ptr(&walk) as usize;
@@ -387,24 +404,11 @@ impl<'a, 'b> Filler<'a, 'b> {
             self.jobs.push(Job::Walk(visit));
             return Ok(());
         }
-        let mut frames = match (&part.entry, &visit.frame) {
-            (Some(entry), Some(frame)) => {
-                self.replay(frame, entry, part.resumes.len())?
-            }
-            // What this token pushes may not depend on the frame below.
-            (Some(entry), None) => {
-                let blank = Frame::new(visit.walk.state);
-                let known = self.replay(&blank, entry, part.resumes.len())?;
-                known.filter(|frames| {
-                    frames.get(1).is_some_and(|pushed| {
-                        let owner = self.machine.owner(visit.walk.state);
-                        owner.enters_alike(pushed.state)
-                    })
-                })
-            }
-            _ => None,
+        let mut frames = match &part.entry {
+            Some(entry) => self.enter(visit, entry, part.resumes.len())?,
+            None => None,
         };
-        let callee = frames.as_mut().and_then(Vec::pop);
+        let callee = frames.as_mut().and_then(Frames::pop);
         let mut below = visit.below.clone();
         for (index, resume) in part.resumes.iter().enumerate() {
             let frame = match &frames {
@@ -437,46 +441,6 @@ impl<'a, 'b> Filler<'a, 'b> {
         Ok(())
     }
 
-    /// Follows the bytes of an entry from a frame that is known. Returns the
-    /// waiting frames and the callee, unless there is a choice on the way or
-    /// the frame itself ends.
-    fn replay(
-        &self,
-        frame: &Frame,
-        entry: &Entry,
-        n_waiting: usize,
-    ) -> Result<Option<Vec<Frame>>, AutomatonError> {
-        let mut frames = vec![frame.clone()];
-        for &byte in &entry.path {
-            let Some(top) = frames.pop() else { return Ok(None) };
-            let row = self.machine.row(top.state)?;
-            if !row.is_deterministic() || !row.calls.is_empty() {
-                return Ok(None);
-            }
-            match row.step(byte) {
-                Some(Step::Stay(to)) => {
-                    let frame = self.machine.advance(&top, row, byte, to)?;
-                    frames.push(frame);
-                }
-                Some(Step::Call { resume, callee }) => {
-                    let caller =
-                        self.machine.advance(&top, row, byte, resume)?;
-                    let callee = self.machine.enter(&caller, callee)?;
-                    frames.extend([caller, callee]);
-                }
-                Some(Step::Return(outcome)) => {
-                    let Some(caller) = frames.pop() else { return Ok(None) };
-                    let resumed =
-                        self.machine.leave(&caller, &top, outcome)?;
-                    let [frame] = &resumed[..] else { return Ok(None) };
-                    frames.push(frame.clone());
-                }
-                None => return Ok(None),
-            }
-        }
-        Ok((frames.len() == n_waiting + 1).then_some(frames))
-    }
-
     /// Ends the frame of a visit, and goes on with the frames below.
     fn leave(
         &mut self,
@@ -484,7 +448,9 @@ impl<'a, 'b> Filler<'a, 'b> {
         exit: &Exit,
     ) -> Result<(), AutomatonError> {
         match &visit.below {
-            Below::Real(stack) => {
+            Below::Real(stack, depth) => {
+                let depth = depth + 1;
+                self.depth = self.depth.max(depth);
                 if stack.has_bottom() {
                     if self.is_stale {
                         self.is_stale = false;
@@ -494,7 +460,7 @@ impl<'a, 'b> Filler<'a, 'b> {
                 }
                 for edge in stack.edges() {
                     let caller = (edge.frame.state, Some(&edge.frame));
-                    let below = Below::Real(edge.below.clone());
+                    let below = Below::Real(edge.below.clone(), depth);
                     self.resume(visit, caller, &below, exit)?;
                 }
                 Ok(())
@@ -556,6 +522,15 @@ impl<'a, 'b> Filler<'a, 'b> {
         at: &TrieRef,
     ) -> Result<(), AutomatonError> {
         let trie = &at.trie;
+        let first = self.checks.len();
+        let owner = self.machine.owner(frame.state);
+        let is_all = owner.refused_words(frame, &mut |word| {
+            find_spellings(trie, at.node, word, &mut self.checks);
+        });
+        if is_all {
+            return Ok(());
+        }
+        self.checks.truncate(first);
         let mut pending = vec![(frame.clone(), at.node)];
         while let Some((frame, node)) = pending.pop() {
             let row = self.machine.row(frame.state)?;
@@ -617,7 +592,7 @@ impl<'a, 'b> Filler<'a, 'b> {
 
     /// Returns true if any frame below may refuse the outcome.
     fn is_refused(
-        &self,
+        &mut self,
         frame: &Frame,
         below: &Below,
         outcome: Outcome,
@@ -625,13 +600,15 @@ impl<'a, 'b> Filler<'a, 'b> {
         if !outcome.is_guarded() {
             return Ok(false);
         }
+        let machine = self.machine;
         let refuses = |caller: &Frame| -> Result<bool, AutomatonError> {
-            let all = self.machine.resume(caller.state, outcome)?.len();
-            let left = self.machine.leave(caller, frame, outcome)?.len();
+            let all = machine.resume(caller.state, outcome)?.len();
+            let left = machine.leave(caller, frame, outcome)?.len();
             Ok(left < all)
         };
         match below {
-            Below::Real(stack) => {
+            Below::Real(stack, depth) => {
+                self.depth = self.depth.max(depth + 1);
                 for edge in stack.edges() {
                     if refuses(&edge.frame)? {
                         return Ok(true);

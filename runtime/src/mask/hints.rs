@@ -74,6 +74,7 @@ impl Run<'_, '_> {
             cleared: cleared.into(),
             entry: None,
         });
+        self.buffers.part_keys.push(None);
         Ok(())
     }
 

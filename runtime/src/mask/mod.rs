@@ -9,11 +9,16 @@
 
 mod classes;
 mod ends;
+mod enter;
 mod fill;
+mod finished;
 mod gap;
+mod held;
 mod hints;
 mod index;
 mod looping;
+mod merge;
+mod refused;
 mod run;
 mod scan;
 mod set;
@@ -28,7 +33,9 @@ mod window;
 mod words;
 
 pub(crate) use self::{
+    fill::Filled,
     fill::Filler,
+    finished::{Ground, KeptMask},
     index::{SharedStore, lock},
     set::{insert_all, remove},
     store::WalkStore,

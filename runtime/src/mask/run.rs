@@ -4,10 +4,10 @@
 //! them. Its buffers are kept from walk to walk: most walks are small, and
 //! would spend their time on memory otherwise.
 
-use std::{cell::OnceCell, rc::Rc, sync::Arc};
+use std::sync::Arc;
 
 use maskwright_grammar_core::{
-    automaton::{AutomatonError, Hint, Machine, Outcome, Row, StateId, Step},
+    automaton::{AutomatonError, Hint, Outcome, Row, StateId, Step},
     interrupt,
     util::FxHashSet,
 };
@@ -16,9 +16,11 @@ use smallvec::SmallVec;
 use super::{
     classes::ClassTrie,
     ends::EndTable,
+    held::{HeldTrie, RowCache},
     index::TokenTrie,
     scan::{ScanTable, is_simple},
     set::TokenSet,
+    store::WalkKey,
     trie::{Trie, TrieRef},
     walk::{Entry, Exit, Part, Waiting, Walk, Walker},
     words::WordList,
@@ -40,7 +42,7 @@ const MAX_STEPS: usize = 50_000_000;
 const STEPS_TO_CHECK: usize = 4_096;
 /// From so many nodes on, a place at which a frame ends is kept by itself:
 /// to merge it would copy it.
-const MERGED_SIZE: u32 = 4_096;
+pub(super) const MERGED_SIZE: u32 = 4_096;
 
 /// A frame of this walk at a node.
 #[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
@@ -57,16 +59,10 @@ pub(super) struct Task {
 /// Nothing was pushed: this is the walk's own frame.
 pub(super) const BASE: u32 = 0;
 
-/// A trie that is held while a node is read. That is not counted at the trie
-/// itself, which other threads use: the count of the vocabulary's would go
-/// from core to core at each node.
-pub(super) type HeldTrie = Rc<Arc<Trie>>;
-
 /// A trie that is being walked.
 #[derive(Debug)]
 struct Place {
     at: TrieRef,
-    held: OnceCell<HeldTrie>,
     /// Where it was entered: a trie and a node of it after which white space
     /// and then this byte was read.
     entered: Option<(u32, u32, u8)>,
@@ -74,7 +70,7 @@ struct Place {
 
 impl Place {
     fn new(at: &TrieRef, entered: Option<(u32, u32, u8)>) -> Place {
-        Place { at: at.clone(), held: OnceCell::new(), entered }
+        Place { at: at.clone(), entered }
     }
 }
 
@@ -95,6 +91,9 @@ pub(crate) struct Buffers {
     /// Where the frame ends: a trie and a node.
     pub(super) exits: Vec<(Outcome, u32, u32)>,
     pub(super) parts: Vec<Part>,
+    /// Which walk each of the parts is, where it may be merged with others,
+    /// and whether it is shared.
+    pub(super) part_keys: Vec<Option<(WalkKey, bool)>>,
     guarded: Vec<u32>,
 }
 
@@ -109,6 +108,7 @@ impl Buffers {
         self.lists.clear();
         self.exits.clear();
         self.parts.clear();
+        self.part_keys.clear();
         self.guarded.clear();
     }
 }
@@ -198,6 +198,7 @@ impl<'w, 'a> Run<'w, 'a> {
     fn finish(mut self, state: StateId, row: &Row) -> Walk {
         let accepted = self.accepted_set();
         let exits = self.grouped_exits(row);
+        self.merge_parts();
         let registers = row.registers;
         let buffers = &mut self.buffers;
         let walk = Walk {
@@ -273,8 +274,12 @@ impl<'w, 'a> Run<'w, 'a> {
 
     /// Returns the trie of a task, to be held while the run goes on.
     pub(super) fn held_trie(&self, task: Task) -> HeldTrie {
-        let Place { at, held, .. } = &self.tries[task.trie as usize];
-        Rc::clone(held.get_or_init(|| Rc::new(Arc::clone(&at.trie))))
+        let trie = self.trie(task);
+        if trie.id() == self.walker.index.root().trie.id() {
+            HeldTrie::Root(self.walker.held_root())
+        } else {
+            HeldTrie::Other(Arc::clone(trie))
+        }
     }
 
     pub(super) fn place(&self, task: Task) -> TrieRef {
@@ -619,6 +624,8 @@ impl<'w, 'a> Run<'w, 'a> {
         let at = self.place(task);
         let bottom = self.bottom && task.stack == BASE;
         let walk = self.walker.walk(task.state, &at, bottom)?;
+        let key = WalkKey::new(task.state, &at, bottom);
+        let is_shared = task.state.is_shared() && at.trie.is_public();
         let mut resumes = SmallVec::new();
         let mut stack = task.stack;
         while stack != BASE {
@@ -629,9 +636,12 @@ impl<'w, 'a> Run<'w, 'a> {
         resumes.reverse();
         let is_pushed = task.stack != BASE;
         let entry = (row.registers && is_pushed)
-            .then(|| Entry { path: self.path(task).into(), at });
+            .then(|| Entry::new(self.path(task).into(), at));
+        let is_mergeable = entry.is_none() && is_pushed && walk.is_plain();
         let cleared = Box::default();
         self.buffers.parts.push(Part { resumes, walk, cleared, entry });
+        let key = is_mergeable.then_some((key, is_shared));
+        self.buffers.part_keys.push(key);
         Ok(())
     }
 
@@ -678,32 +688,5 @@ impl<'w, 'a> Run<'w, 'a> {
             self.read(core, row, *byte, at.node)?;
         }
         Ok(())
-    }
-}
-
-/// The rows that a walk looked at last: asking the machine is a call through
-/// a table and a search in another.
-struct RowCache<'a> {
-    machine: Machine<'a>,
-    rows: [Option<(StateId, &'a Row)>; RowCache::SIZE],
-}
-
-impl<'a> RowCache<'a> {
-    const SIZE: usize = 16;
-
-    fn new(machine: Machine<'a>) -> RowCache<'a> {
-        RowCache { machine, rows: [None; RowCache::SIZE] }
-    }
-
-    fn get(&mut self, state: StateId) -> Result<&'a Row, AutomatonError> {
-        let slot = &mut self.rows[state.0 as usize % RowCache::SIZE];
-        if let &mut Some((known, row)) = slot
-            && known == state
-        {
-            return Ok(row);
-        }
-        let row = self.machine.row(state)?;
-        *slot = Some((state, row));
-        Ok(row)
     }
 }

@@ -36,6 +36,25 @@ impl TokenSet {
         TokenSet::Dense(blocks.into())
     }
 
+    /// Creates the union of `sets`, in a vocabulary of so many blocks.
+    pub(crate) fn union<'s>(
+        sets: impl Iterator<Item = &'s TokenSet> + Clone,
+        n_blocks: usize,
+    ) -> TokenSet {
+        let sparse = |set: &'s TokenSet| match set {
+            TokenSet::Sparse(tokens) => Some(&**tokens),
+            TokenSet::Dense(_) => None,
+        };
+        if sets.clone().all(|set| sparse(set).is_some()) {
+            return TokenSet::new(sets.filter_map(sparse), n_blocks);
+        }
+        let mut blocks = vec![0; n_blocks];
+        for set in sets {
+            set.union_into(&mut blocks);
+        }
+        TokenSet::Dense(blocks.into())
+    }
+
     /// Adds all of these tokens to `blocks`.
     pub(crate) fn union_into(&self, blocks: &mut [usize]) {
         match self {
@@ -55,7 +74,7 @@ impl TokenSet {
                 blocks.fill(0);
                 insert_all(blocks, tokens);
             }
-            TokenSet::Dense(dense) => blocks.copy_from_slice(dense),
+            TokenSet::Dense(dense) => copy_blocks(blocks, dense),
         }
     }
 
@@ -69,6 +88,22 @@ impl TokenSet {
 
     pub(crate) fn is_empty(&self) -> bool {
         matches!(self, TokenSet::Sparse(tokens) if tokens.is_empty())
+    }
+}
+
+/// How many blocks are copied at once.
+const COPIED_AT_ONCE: usize = 128;
+
+/// Copies a mask of as many blocks.
+///
+/// PERF: a piece at a time. To copy all 16 KB at once is left to the
+/// processor's own string instruction by the C library, which on many
+/// machines takes 8 microseconds, and not 0.25, where the target begins some
+/// bytes after the source within a page.
+pub(crate) fn copy_blocks(to: &mut [usize], from: &[usize]) {
+    let pieces = to.chunks_mut(COPIED_AT_ONCE);
+    for (to, from) in pieces.zip(from.chunks(COPIED_AT_ONCE)) {
+        to.copy_from_slice(from);
     }
 }
 

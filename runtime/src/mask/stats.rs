@@ -21,6 +21,11 @@ pub struct MaskStats {
 }
 
 impl MaskStats {
+    /// A mask that was kept whole.
+    pub(crate) fn known() -> MaskStats {
+        MaskStats { n_known: 1, ..MaskStats::default() }
+    }
+
     /// Returns true if and only if everything was known: the mask was put
     /// together from what the cache has.
     pub fn is_hit(&self) -> bool {

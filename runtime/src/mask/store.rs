@@ -7,26 +7,54 @@ use maskwright_grammar_core::{
     util::FxHashMap,
 };
 
+use rustc_hash::FxBuildHasher;
+
 use super::{
-    ends::EndTable, looping::Loop, run::Buffers, trie::TrieRef,
-    unions::Unions, walk::Walk, window::WindowTable,
+    ends::EndTable, finished::FinishedMasks, looping::Loop, run::Buffers,
+    trie::TrieRef, unions::Unions, walk::Walk, window::WindowTable,
 };
 
 /// Walks and what they are made of. Everything here may be dropped at any
 /// moment: it is derived again when it is asked for.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct WalkStore {
     walks: FxHashMap<WalkKey, Arc<Walk>>,
+    /// Walks of shared states that were made one, by the first of them.
+    merged: FxHashMap<Box<[WalkKey]>, Arc<Walk>>,
     unions: Unions,
     loops: FxHashMap<StateId, Loop>,
     /// Where waiting states go on.
     resumed: FxHashMap<(StateId, Outcome), Resumed>,
     windows: FxHashMap<WalkKey, Arc<WindowTable>>,
     ends: FxHashMap<WalkKey, Arc<EndTable>>,
+    /// Masks of whole configurations.
+    finished: FinishedMasks,
     /// Buffers that no run uses.
     buffers: Vec<Buffers>,
     /// About how many bytes the walks hold.
     memory: usize,
+}
+
+/// A store grows to so many walks without moving them: a text of a usual
+/// grammar needs as many.
+const USUAL: usize = 112;
+
+impl Default for WalkStore {
+    fn default() -> WalkStore {
+        let hasher = FxBuildHasher;
+        WalkStore {
+            walks: FxHashMap::with_capacity_and_hasher(USUAL, hasher),
+            merged: FxHashMap::default(),
+            unions: Unions::default(),
+            loops: FxHashMap::default(),
+            resumed: FxHashMap::with_capacity_and_hasher(USUAL / 2, hasher),
+            windows: FxHashMap::default(),
+            ends: FxHashMap::default(),
+            finished: FinishedMasks::default(),
+            buffers: Vec::new(),
+            memory: 0,
+        }
+    }
 }
 
 /// A state, a place in a trie, and whether nothing lies below the frame.
@@ -75,6 +103,16 @@ impl WalkStore {
         self.walks.insert(key, walk);
     }
 
+    /// Returns what several walks were made, if they were.
+    pub(crate) fn merged(&self, keys: &[WalkKey]) -> Option<Arc<Walk>> {
+        self.merged.get(keys).map(Arc::clone)
+    }
+
+    pub(crate) fn insert_merged(&mut self, keys: &[WalkKey], walk: Arc<Walk>) {
+        self.memory += walk.memory() + size_of_val(keys);
+        self.merged.insert(keys.into(), walk);
+    }
+
     /// Keeps a walk, and returns the one that is kept: another thread may
     /// have been sooner.
     pub(crate) fn keep_walk(
@@ -92,6 +130,11 @@ impl WalkStore {
     /// Returns the merged tries of this store.
     pub(crate) fn unions(&mut self) -> &mut Unions {
         &mut self.unions
+    }
+
+    /// Returns the masks that are kept whole.
+    pub(crate) fn finished(&mut self) -> &mut FinishedMasks {
+        &mut self.finished
     }
 
     /// Returns empty buffers.
@@ -153,18 +196,20 @@ impl WalkStore {
 
     /// Returns about how many bytes of memory this holds.
     pub(crate) fn memory(&self) -> usize {
-        self.memory + self.unions.memory()
+        self.memory + self.unions.memory() + self.finished.memory()
     }
 
     /// Returns a store that knows the same.
     pub(crate) fn snapshot(&self) -> WalkStore {
         WalkStore {
             walks: self.walks.clone(),
+            merged: self.merged.clone(),
             unions: self.unions.clone(),
             loops: self.loops.clone(),
             resumed: self.resumed.clone(),
             windows: self.windows.clone(),
             ends: self.ends.clone(),
+            finished: FinishedMasks::default(),
             buffers: Vec::new(),
             memory: self.memory,
         }
@@ -178,6 +223,7 @@ impl WalkStore {
         add_new(&mut self.walks, other.walks);
         self.memory += share * (self.walks.len() - own);
         self.unions.absorb(other.unions);
+        add_new(&mut self.merged, other.merged);
         add_new(&mut self.loops, other.loops);
         add_new(&mut self.resumed, other.resumed);
         add_new(&mut self.windows, other.windows);

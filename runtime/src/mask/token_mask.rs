@@ -4,6 +4,7 @@ use std::fmt;
 
 use fixedbitset::FixedBitSet;
 
+use super::set::copy_blocks;
 use crate::vocabulary::TokenId;
 
 /// The number of bits in a word that [`TokenMask::copy_into`] writes.
@@ -123,6 +124,10 @@ impl TokenMask {
                 expected: self.n_words(),
             });
         }
+        if let Some(blocks) = blocks_of(words, self.len()) {
+            copy_blocks(blocks, self.bits.as_slice());
+            return Ok(());
+        }
         let per_block = BLOCK_BITS / WORD_BITS;
         let mut chunks = words.chunks_exact_mut(per_block);
         let blocks = self.bits.as_slice();
@@ -137,6 +142,12 @@ impl TokenMask {
             *word = low_word(block);
         }
         Ok(())
+    }
+
+    /// Returns a mask of so many tokens with these blocks.
+    pub(crate) fn from_blocks(len: usize, blocks: &[usize]) -> TokenMask {
+        let blocks = blocks.iter().copied();
+        TokenMask { bits: FixedBitSet::with_capacity_and_blocks(len, blocks) }
     }
 
     /// Returns the blocks, for the walks that fill them. Bits past the width

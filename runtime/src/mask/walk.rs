@@ -11,10 +11,14 @@
 //! leaves, the caller's walk goes on from what resumes, once a mask asks.
 //! Small callees are walked through instead, which is cheaper than a memo.
 
-use std::sync::{Arc, Mutex};
+use std::{
+    cell::OnceCell,
+    rc::Rc,
+    sync::{Arc, Mutex, OnceLock},
+};
 
 use maskwright_grammar_core::{
-    automaton::{AutomatonError, Machine, Outcome, Resumed, StateId},
+    automaton::{AutomatonError, Frame, Machine, Outcome, Resumed, StateId},
     interrupt,
 };
 use smallvec::SmallVec;
@@ -88,9 +92,36 @@ pub(crate) struct Entry {
     pub(crate) path: Box<[u8]>,
     /// Where the part's walk starts.
     pub(crate) at: TrieRef,
+    /// What the path pushes, if that is always the same.
+    pub(crate) pushed: OnceLock<Option<Pushed>>,
+}
+
+/// The frames that a path pushes, whatever the registers of the walk's own.
+#[derive(Debug)]
+pub(crate) struct Pushed {
+    /// How many bytes of the path the walk's own frame reads. The last of
+    /// them is the call.
+    pub(crate) n_own: usize,
+    /// The frames above the walk's own; the last one is the callee.
+    pub(crate) frames: Box<[Frame]>,
+}
+
+impl Entry {
+    pub(crate) fn new(path: Box<[u8]>, at: TrieRef) -> Entry {
+        Entry { path, at, pushed: OnceLock::new() }
+    }
 }
 
 impl Walk {
+    /// Whether nothing about this walk depends on registers, nor is left to
+    /// other walks.
+    pub(crate) fn is_plain(&self) -> bool {
+        !self.registers
+            && self.parts.is_empty()
+            && self.guarded.is_empty()
+            && self.exits.iter().all(|exit| !exit.outcome.is_guarded())
+    }
+
     /// Returns about how many bytes of memory this walk holds by itself.
     pub(crate) fn memory(&self) -> usize {
         size_of::<Walk>()
@@ -111,6 +142,8 @@ pub(crate) struct Walker<'a> {
     shared: Option<&'a Mutex<WalkStore>>,
     pub(super) nesting: u32,
     pub(super) stats: MaskStats,
+    /// The vocabulary's trie, once it is held.
+    root: OnceCell<Rc<TrieRef>>,
 }
 
 impl<'a> Walker<'a> {
@@ -121,7 +154,8 @@ impl<'a> Walker<'a> {
         shared: Option<&'a Mutex<WalkStore>>,
     ) -> Walker<'a> {
         let stats = MaskStats::default();
-        Walker { machine, index, store, shared, nesting: 0, stats }
+        let root = OnceCell::new();
+        Walker { machine, index, store, shared, nesting: 0, stats, root }
     }
 
     /// Returns where the waiting `state` goes on after `outcome`.
@@ -240,6 +274,12 @@ impl<'a> Walker<'a> {
         self.shared.filter(|_| state.is_shared() && at.trie.is_public())
     }
 
+    /// Returns the vocabulary's trie, held by this walker.
+    pub(super) fn held_root(&self) -> Rc<TrieRef> {
+        let root = || Rc::new(self.index.root().clone());
+        Rc::clone(self.root.get_or_init(root))
+    }
+
     /// Returns what was done so far.
     pub(crate) fn stats(&self) -> MaskStats {
         self.stats
@@ -308,6 +348,33 @@ impl<'a> Walker<'a> {
             self.store.unions().union(places)
         };
         TrieRef::root(&union)
+    }
+
+    /// Returns several plain walks as one. `keys` are theirs if all are of
+    /// shared states.
+    pub(super) fn merge(
+        &mut self,
+        walks: &[Arc<Walk>],
+        keys: &[WalkKey],
+        are_shared: bool,
+    ) -> Arc<Walk> {
+        if !are_shared {
+            return Arc::new(Walk::merged(walks, self));
+        }
+        if let Some(known) = self.store.merged(keys) {
+            return known;
+        }
+        let shared = self.shared;
+        let known = shared.and_then(|shared| lock(shared).merged(keys));
+        let merged = known.unwrap_or_else(|| {
+            let merged = Arc::new(Walk::merged(walks, self));
+            if let Some(shared) = shared {
+                lock(shared).insert_merged(keys, Arc::clone(&merged));
+            }
+            merged
+        });
+        self.store.insert_merged(keys, Arc::clone(&merged));
+        merged
     }
 
     /// Returns the white space closure at a place.

@@ -43,7 +43,7 @@ pub use self::{
 };
 use crate::{
     compiled::CompiledGrammar,
-    mask::{MaskStats, TokenMask, token_mask},
+    mask::{KeptMask, MaskStats, TokenMask, token_mask},
     vocabulary::{TokenId, TokenKind},
 };
 
@@ -58,7 +58,10 @@ pub struct Matcher {
     state: State,
     /// The states before each step, oldest first.
     history: Vec<State>,
+    /// Where a mask is put together that is not kept.
     mask: TokenMask,
+    /// The last mask, if the grammar keeps it.
+    kept: Option<Arc<TokenMask>>,
     stats: MaskStats,
     is_timed: bool,
 }
@@ -87,6 +90,7 @@ impl Matcher {
             state,
             history: Vec::new(),
             mask,
+            kept: None,
             stats,
             is_timed: false,
         })
@@ -111,10 +115,21 @@ impl Matcher {
         self.check_unfinished()?;
         let start = self.clock();
         let configuration = &self.state.configuration;
+        self.kept = None;
         let blocks = self.mask.blocks_mut();
-        self.stats = self.grammar.fill(configuration, blocks)?;
+        self.stats = match self.grammar.finished(configuration)? {
+            Some(KeptMask::Whole(mask)) => {
+                self.kept = Some(mask);
+                MaskStats::known()
+            }
+            Some(mask) => {
+                mask.copy_into(blocks);
+                MaskStats::known()
+            }
+            None => self.grammar.fill(configuration, blocks)?,
+        };
         self.stop_clock(start);
-        Ok(&self.mask)
+        Ok(self.kept.as_deref().unwrap_or(&self.mask))
     }
 
     /// Returns what the last mask took.
@@ -146,9 +161,9 @@ impl Matcher {
         let start = self.clock();
         let n_logits = self.mask.len();
         let Some(blocks) = token_mask::blocks_of(words, n_logits) else {
-            self.mask()?;
-            self.mask.copy_into(words)?;
-            return Ok(self.mask.n_allowed() < n_logits);
+            let mask = self.mask()?;
+            mask.copy_into(words)?;
+            return Ok(mask.n_allowed() < n_logits);
         };
         let configuration = &self.state.configuration;
         self.stats = self.grammar.fill(configuration, blocks)?;

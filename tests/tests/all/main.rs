@@ -6,6 +6,7 @@ mod convert;
 mod corpus;
 mod evidence;
 mod grammars;
+mod kept;
 mod masks;
 mod model;
 mod serving;
