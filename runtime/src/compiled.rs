@@ -23,8 +23,8 @@ use maskwright_grammar_core::{
 
 use crate::{
     mask::{
-        Filled, Filler, Ground, KeptMask, MaskStats, SharedStore, TokenTrie,
-        WalkStore, Walker, insert_all, lock, remove,
+        Filled, Filler, Ground, KeptMask, MaskStats, SharedStore, TokenMask,
+        TokenTrie, WalkStore, Walker, copy_blocks, insert_all, lock, remove,
     },
     vocabulary::{TokenId, TokenKind, Vocabulary},
 };
@@ -123,11 +123,7 @@ impl CompiledGrammar {
     /// The same without waiting for a mask that is being made: none if one
     /// is.
     pub(crate) fn try_memory_usage(&self) -> Option<usize> {
-        let store = match self.store.try_lock() {
-            Ok(store) => store,
-            Err(TryLockError::Poisoned(error)) => error.into_inner(),
-            Err(TryLockError::WouldBlock) => return None,
-        };
+        let store = self.try_lock_store()?;
         Some(store.memory() + self.automaton.memory_usage())
     }
 
@@ -156,28 +152,38 @@ impl CompiledGrammar {
         configuration: &Configuration,
         blocks: &mut [usize],
     ) -> Result<MaskStats, AutomatonError> {
+        let (whole, stats) = self.whole_or_fill(configuration, blocks)?;
+        if let Some(mask) = whole {
+            copy_blocks(blocks, mask.bits().as_slice());
+        }
+        Ok(stats)
+    }
+
+    /// Returns the mask of `configuration` if it is kept whole, and `blocks`
+    /// holds anything; otherwise does what [`CompiledGrammar::fill`] does.
+    pub(crate) fn whole_or_fill(
+        &self,
+        configuration: &Configuration,
+        blocks: &mut [usize],
+    ) -> Result<(Option<Arc<TokenMask>>, MaskStats), AutomatonError> {
         let accepting = self.is_accepting(configuration)?;
         let mut store = self.lock_store()?;
         let ground = Ground::new(configuration, accepting);
-        if let Some(mask) = store.finished().get(ground) {
-            mask.copy_into(blocks);
-            return Ok(MaskStats::known());
+        match store.finished().get(ground) {
+            Some(KeptMask::Whole(mask)) => {
+                return Ok((Some(Arc::clone(mask)), MaskStats::known()));
+            }
+            Some(mask) => {
+                mask.copy_into(blocks);
+                return Ok((None, MaskStats::known()));
+            }
+            None => {}
         }
         self.forget_if_full(&mut store);
         let filled = self.fill_with(&mut store, configuration, blocks)?;
         self.fill_rest(configuration, accepting, blocks)?;
         self.keep(&mut store, ground, filled, blocks);
-        Ok(filled.stats)
-    }
-
-    /// Returns the mask of `configuration`, if it is kept.
-    pub(crate) fn finished(
-        &self,
-        configuration: &Configuration,
-    ) -> Result<Option<KeptMask>, AutomatonError> {
-        let accepting = self.is_accepting(configuration)?;
-        let ground = Ground::new(configuration, accepting);
-        Ok(self.lock_store()?.finished().get(ground).cloned())
+        Ok((None, filled.stats))
     }
 
     /// Makes `blocks` the tokens that walks allow, which are kept in `store`.
@@ -214,11 +220,7 @@ impl CompiledGrammar {
         blocks: &mut [usize],
     ) -> Result<Option<MaskStats>, AutomatonError> {
         let accepting = self.is_accepting(configuration)?;
-        let mut store = match self.store.try_lock() {
-            Ok(store) => store,
-            Err(TryLockError::Poisoned(error)) => error.into_inner(),
-            Err(TryLockError::WouldBlock) => return Ok(None),
-        };
+        let Some(mut store) = self.try_lock_store() else { return Ok(None) };
         let ground = Ground::new(configuration, accepting);
         if let Some(mask) = store.finished().get(ground) {
             mask.copy_into(blocks);
@@ -266,15 +268,20 @@ impl CompiledGrammar {
         store.finished().keep(ground, depth, filled.n_walks, mask);
     }
 
+    /// Takes the lock of the walks if nobody else has it.
+    fn try_lock_store(&self) -> Option<MutexGuard<'_, WalkStore>> {
+        match self.store.try_lock() {
+            Ok(store) => Some(store),
+            Err(TryLockError::Poisoned(error)) => Some(error.into_inner()),
+            Err(TryLockError::WouldBlock) => None,
+        }
+    }
+
     /// Takes the lock of the walks. Who waits for it may be interrupted.
     fn lock_store(&self) -> Result<MutexGuard<'_, WalkStore>, Interrupted> {
         while interrupt::is_active() {
-            match self.store.try_lock() {
-                Ok(store) => return Ok(store),
-                Err(TryLockError::Poisoned(error)) => {
-                    return Ok(error.into_inner());
-                }
-                Err(TryLockError::WouldBlock) => {}
+            if let Some(store) = self.try_lock_store() {
+                return Ok(store);
             }
             interrupt::check()?;
             thread::sleep(Duration::from_micros(100));

@@ -1,10 +1,11 @@
 //! The schemas of MaskBench and their instances, where they are at hand.
 
-use std::{fs, path::PathBuf};
+use std::{fs, path::PathBuf, sync::Arc};
 
+use maskwright::mask::TokenTrie;
 use serde_json::Value;
 
-use crate::corpus::shared;
+use crate::{corpus::shared, vocabularies::pieces};
 
 /// A schema and its instances.
 #[derive(Clone, Debug)]
@@ -15,6 +16,18 @@ pub struct Entry {
     pub schema: Value,
     /// The instances, and whether each is valid.
     pub tests: Vec<(Value, bool)>,
+}
+
+impl Entry {
+    /// A toy vocabulary of pieces of the schema and of its valid instances.
+    pub fn pieces(&self, seed: u64) -> Arc<TokenTrie> {
+        let valid = self.tests.iter().filter(|(_, is_valid)| *is_valid);
+        let mut texts: Vec<String> =
+            valid.take(3).map(|(value, _)| value.to_string()).collect();
+        texts.push(self.schema.to_string());
+        let texts: Vec<&str> = texts.iter().map(String::as_str).collect();
+        pieces(&texts, seed)
+    }
 }
 
 /// Reads `n` schemas that are spread evenly over the whole, or all of them if

@@ -22,7 +22,7 @@ use smallvec::SmallVec;
 
 use super::{
     AtomId, Automaton, AutomatonError, Frame, Machine, Outcome, Row, Stack,
-    StateId, Step, Watch, stack::is_same_frame,
+    StateId, Step, Watch,
 };
 
 /// What a configuration reads in one step.
@@ -438,7 +438,7 @@ impl Configuration {
         top: Top,
     ) -> Result<(), AutomatonError> {
         for other in &mut self.tops {
-            if is_same_frame(&other.frame, &top.frame)
+            if other.frame.is_same(&top.frame)
                 && other.below.is_equal(&top.below)
             {
                 return Ok(());
@@ -460,7 +460,7 @@ impl Configuration {
         for top in self.tops.drain(..) {
             let same = merged
                 .iter_mut()
-                .find(|other| is_same_frame(&other.frame, &top.frame));
+                .find(|other| other.frame.is_same(&top.frame));
             match same {
                 Some(other) => other.below = other.below.union(&top.below),
                 None => merged.push(top),

@@ -102,7 +102,7 @@ impl Stack {
                 return false;
             }
             for (e, f) in x.edges.iter().zip(&y.edges) {
-                if !is_same_frame(&e.frame, &f.frame) {
+                if !e.frame.is_same(&f.frame) {
                     return false;
                 }
                 pending.push((&e.below, &f.below));
@@ -127,7 +127,7 @@ impl Stack {
         for edge in other.edges() {
             let same = edges
                 .iter_mut()
-                .filter(|mine| is_same_frame(&mine.frame, &edge.frame));
+                .filter(|mine| mine.frame.is_same(&edge.frame));
             let mut twin = None;
             let mut known = false;
             for mine in same {
@@ -172,11 +172,6 @@ impl Drop for Node {
             }
         }
     }
-}
-
-/// Returns true if and only if both frames behave alike.
-pub(super) fn is_same_frame(a: &Frame, b: &Frame) -> bool {
-    a.is_same(b)
 }
 
 fn hash_frame(frame: &Frame) -> u64 {

@@ -50,6 +50,7 @@ pub(crate) struct FinishedMasks {
 struct Finished {
     /// The frame on top, and those below it that were looked at.
     frames: Box<[Frame]>,
+    depth: u32,
     /// Whether nothing lies below these.
     is_bottom: bool,
     /// Whether the text may end.
@@ -151,19 +152,18 @@ impl<'a> Ground<'a> {
     }
 
     fn is_of(self, finished: &Finished) -> bool {
-        let [top] = self.configuration.tops() else { return false };
-        let [first, rest @ ..] = &*finished.frames else { return false };
-        let mut below = &top.below;
-        finished.is_accepting == self.is_accepting
-            && first.is_same(&top.frame)
-            && rest.iter().all(|frame| match below.edges() {
-                [edge] if !below.has_bottom() => {
-                    below = &edge.below;
-                    frame.is_same(&edge.frame)
-                }
-                _ => false,
-            })
-            && is_bottom(below) == Some(finished.is_bottom)
+        if finished.is_accepting != self.is_accepting {
+            return false;
+        }
+        let mut frames = finished.frames.iter();
+        let mut is_same = true;
+        let is_bottom = self.frames(finished.depth, |frame| {
+            let other = frames.next();
+            is_same &= other.is_some_and(|other| other.is_same(frame));
+        });
+        is_same
+            && frames.next().is_none()
+            && is_bottom == Some(finished.is_bottom)
     }
 }
 
@@ -226,7 +226,7 @@ impl FinishedMasks {
         let is_accepting = ground.is_accepting;
         let mask = KeptMask::new(blocks, width);
         self.memory += size_of_val(&*frames) + mask.memory();
-        known.push(Finished { frames, is_bottom, is_accepting, mask });
+        known.push(Finished { frames, depth, is_bottom, is_accepting, mask });
         if self.memory > MAX_BYTES {
             *self = FinishedMasks::default();
         }

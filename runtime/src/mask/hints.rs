@@ -68,13 +68,13 @@ impl Run<'_, '_> {
                 }
             }
         }
-        self.buffers.parts.push(Part {
+        let part = Part {
             resumes: SmallVec::new(),
             walk,
             cleared: cleared.into(),
             entry: None,
-        });
-        self.buffers.part_keys.push(None);
+        };
+        self.buffers.parts.push((part, None));
         Ok(())
     }
 

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use smallvec::SmallVec;
 
 use super::{
-    run::{MERGED_SIZE, Run},
+    run::{MERGED_SIZE, MergeKey, Run},
     set::TokenSet,
     store::WalkKey,
     trie::{Trie, TrieRef},
@@ -22,59 +22,41 @@ const MIN_PARTS: usize = 4;
 impl Run<'_, '_> {
     /// Makes one of the parts that end alike.
     pub(super) fn merge_parts(&mut self) {
-        let n_mergeable = |keys: &[Option<(WalkKey, bool)>]| {
-            keys.iter().filter(|key| key.is_some()).count()
+        let n_mergeable = |parts: &[(Part, Option<MergeKey>)]| {
+            parts.iter().filter(|(_, key)| key.is_some()).count()
         };
-        while n_mergeable(&self.buffers.part_keys) >= MIN_PARTS {
-            let first =
-                self.buffers.part_keys.iter().position(Option::is_some);
-            let Some(first) = first else { return };
+        while n_mergeable(&self.buffers.parts) >= MIN_PARTS {
+            let parts = &mut self.buffers.parts;
+            let first = parts.iter().find(|(_, key)| key.is_some());
+            let Some((first, _)) = first else { return };
+            let resumes = first.resumes.clone();
             let mut keys: SmallVec<[WalkKey; 24]> = SmallVec::new();
-            let mut group: SmallVec<[usize; 24]> = SmallVec::new();
+            let mut walks: SmallVec<[Arc<Walk>; 24]> = SmallVec::new();
             let mut are_shared = true;
-            let parts = &self.buffers.parts;
-            for (index, part) in parts.iter().enumerate().skip(first) {
-                let key = &mut self.buffers.part_keys[index];
-                if part.resumes == parts[first].resumes
-                    && let Some((key, is_shared)) = key.take()
-                {
+            let is_alike = |(part, key): &(Part, Option<MergeKey>)| {
+                key.filter(|_| part.resumes == resumes)
+            };
+            for part in &*parts {
+                if let Some(MergeKey { key, is_shared }) = is_alike(part) {
                     are_shared &= is_shared;
                     keys.push(key);
-                    group.push(index);
+                    walks.push(Arc::clone(&part.0.walk));
                 }
             }
-            if group.len() >= MIN_PARTS {
-                self.merge_group(&group, &keys, are_shared);
+            if keys.len() < MIN_PARTS {
+                for part in parts {
+                    if is_alike(part).is_some() {
+                        part.1 = None;
+                    }
+                }
+                continue;
             }
+            parts.retain(|part| is_alike(part).is_none());
+            let walk = self.walker.merge(&walks, &keys, are_shared);
+            let cleared = Box::default();
+            let merged = Part { resumes, walk, cleared, entry: None };
+            self.buffers.parts.push((merged, None));
         }
-    }
-
-    fn merge_group(
-        &mut self,
-        group: &[usize],
-        keys: &[WalkKey],
-        are_shared: bool,
-    ) {
-        let parts = &mut self.buffers.parts;
-        let walk = |&index: &usize| Arc::clone(&parts[index].walk);
-        let walks: SmallVec<[Arc<Walk>; 24]> =
-            group.iter().map(walk).collect();
-        let resumes = parts[group[0]].resumes.clone();
-        let walk = self.walker.merge(&walks, keys, are_shared);
-        let merged =
-            Part { resumes, walk, cleared: Box::default(), entry: None };
-        let mut index = 0;
-        self.buffers.parts.retain(|_| {
-            index += 1;
-            !group.contains(&(index - 1))
-        });
-        index = 0;
-        self.buffers.part_keys.retain(|_| {
-            index += 1;
-            !group.contains(&(index - 1))
-        });
-        self.buffers.parts.push(merged);
-        self.buffers.part_keys.push(None);
     }
 }
 

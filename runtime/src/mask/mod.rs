@@ -37,7 +37,7 @@ pub(crate) use self::{
     fill::Filler,
     finished::{Ground, KeptMask},
     index::{SharedStore, lock},
-    set::{insert_all, remove},
+    set::{copy_blocks, insert_all, remove},
     store::WalkStore,
     walk::Walker,
 };

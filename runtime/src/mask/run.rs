@@ -74,6 +74,14 @@ impl Place {
     }
 }
 
+/// Which walk a part is, where it may be merged with others.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct MergeKey {
+    pub(super) key: WalkKey,
+    /// Whether the walk is kept for all grammars.
+    pub(super) is_shared: bool,
+}
+
 /// What a run writes while it goes.
 #[derive(Debug, Default)]
 pub(crate) struct Buffers {
@@ -90,10 +98,7 @@ pub(crate) struct Buffers {
     pub(super) lists: Vec<u32>,
     /// Where the frame ends: a trie and a node.
     pub(super) exits: Vec<(Outcome, u32, u32)>,
-    pub(super) parts: Vec<Part>,
-    /// Which walk each of the parts is, where it may be merged with others,
-    /// and whether it is shared.
-    pub(super) part_keys: Vec<Option<(WalkKey, bool)>>,
+    pub(super) parts: Vec<(Part, Option<MergeKey>)>,
     guarded: Vec<u32>,
 }
 
@@ -108,7 +113,6 @@ impl Buffers {
         self.lists.clear();
         self.exits.clear();
         self.parts.clear();
-        self.part_keys.clear();
         self.guarded.clear();
     }
 }
@@ -207,7 +211,7 @@ impl<'w, 'a> Run<'w, 'a> {
             accepted,
             sets: buffers.sets.drain(..).collect(),
             exits,
-            parts: buffers.parts.drain(..).collect(),
+            parts: buffers.parts.drain(..).map(|(part, _)| part).collect(),
             guarded: Box::from(&*buffers.guarded),
         };
         self.put_back();
@@ -639,9 +643,9 @@ impl<'w, 'a> Run<'w, 'a> {
             .then(|| Entry::new(self.path(task).into(), at));
         let is_mergeable = entry.is_none() && is_pushed && walk.is_plain();
         let cleared = Box::default();
-        self.buffers.parts.push(Part { resumes, walk, cleared, entry });
-        let key = is_mergeable.then_some((key, is_shared));
-        self.buffers.part_keys.push(key);
+        let key = is_mergeable.then_some(MergeKey { key, is_shared });
+        let part = Part { resumes, walk, cleared, entry };
+        self.buffers.parts.push((part, key));
         Ok(())
     }
 

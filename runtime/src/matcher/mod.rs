@@ -43,7 +43,7 @@ pub use self::{
 };
 use crate::{
     compiled::CompiledGrammar,
-    mask::{KeptMask, MaskStats, TokenMask, token_mask},
+    mask::{MaskStats, TokenMask, token_mask},
     vocabulary::{TokenId, TokenKind},
 };
 
@@ -115,19 +115,9 @@ impl Matcher {
         self.check_unfinished()?;
         let start = self.clock();
         let configuration = &self.state.configuration;
-        self.kept = None;
         let blocks = self.mask.blocks_mut();
-        self.stats = match self.grammar.finished(configuration)? {
-            Some(KeptMask::Whole(mask)) => {
-                self.kept = Some(mask);
-                MaskStats::known()
-            }
-            Some(mask) => {
-                mask.copy_into(blocks);
-                MaskStats::known()
-            }
-            None => self.grammar.fill(configuration, blocks)?,
-        };
+        (self.kept, self.stats) =
+            self.grammar.whole_or_fill(configuration, blocks)?;
         self.stop_clock(start);
         Ok(self.kept.as_deref().unwrap_or(&self.mask))
     }
