@@ -3,9 +3,9 @@
 use std::fmt;
 
 use maskwright_grammar_core::{interrupt::Interrupted, regular::point_at};
-use serde_json::Value;
 
 use crate::location::Location;
+use crate::parse::Json;
 
 /// A schema that cannot be compiled, with the place that is at fault.
 #[derive(Clone, Debug, Eq, PartialEq)]
@@ -142,11 +142,11 @@ impl ErrorKind {
     pub(crate) fn invalid(
         keyword: &str,
         expected: &str,
-        value: &Value,
+        value: &Json<'_>,
     ) -> ErrorKind {
         let keyword = keyword.to_owned();
         let expected = expected.to_owned();
-        ErrorKind::InvalidKeyword { keyword, expected, found: show(value) }
+        ErrorKind::InvalidKeyword { keyword, expected, found: show(*value) }
     }
 
     /// A stable name of the kind, for machines.
@@ -173,13 +173,13 @@ impl ErrorKind {
 const MAX_SHOWN: usize = 40;
 
 /// Says what a value is, in short.
-fn show(value: &Value) -> String {
+fn show(value: Json<'_>) -> String {
     match value {
-        Value::Array(items) if items.is_empty() => "an empty array".to_owned(),
-        Value::Array(_) => "an array".to_owned(),
-        Value::Object(_) => "an object".to_owned(),
+        Json::Array([]) => "an empty array".to_owned(),
+        Json::Array(_) => "an array".to_owned(),
+        Json::Object(_) => "an object".to_owned(),
         scalar => {
-            let text = scalar.to_string();
+            let text = scalar.to_value().to_string();
             match text.char_indices().nth(MAX_SHOWN) {
                 Some((end, _)) => format!("{}…", &text[..end]),
                 None => text,

@@ -5,6 +5,7 @@
 //! [`Location`] is the printed form that errors and warnings carry.
 
 use std::fmt;
+use std::sync::Arc;
 
 /// A JSON pointer in its escaped spelling, such as `/properties/a~1b`.
 ///
@@ -113,8 +114,8 @@ pub(crate) enum Token {
     Keyword(&'static str),
     /// A position in an array.
     Index(usize),
-    /// A member name.
-    Name(Box<str>),
+    /// A member name, which the pool of names has too.
+    Name(Arc<str>),
 }
 
 impl From<&'static str> for Token {

@@ -416,3 +416,35 @@ fn satisfiable_schemas_are_proved() {
         assert_eq!(verdict, Ok(Verdict::Yes), "{schema}");
     }
 }
+
+/// Members and items that meet no condition could be added until the bound
+/// is reached; the search must turn to those that meet one.
+#[test]
+fn searches_go_to_what_brings_the_end_nearer() {
+    let some_member = |key: &str, value: &str| {
+        let other = json!({"not": {"type": "string", "pattern": value}});
+        json!({"not": {"patternProperties": {key: other}}})
+    };
+    let cases = [
+        json!({
+            "type": "object",
+            "allOf": [some_member("a", "A"), some_member("b", "B")],
+            "propertyNames": {"pattern": "^....$"},
+            "maxProperties": 100, "minProperties": 1,
+        }),
+        json!({
+            "type": "array", "maxItems": 1_000,
+            "allOf": [
+                {"contains": {"type": "string", "pattern": "A"}},
+                {"contains": {"type": "string", "pattern": "^B"}},
+            ],
+        }),
+    ];
+    for schema in cases {
+        let mut formulas = compile(&schema).expect("a schema");
+        let mut viability = Viability::new(60);
+        let root = formulas.root();
+        let verdict = viability.value(&mut formulas, root);
+        assert_eq!(verdict, Ok(Verdict::Yes), "{schema}");
+    }
+}

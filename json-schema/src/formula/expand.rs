@@ -25,12 +25,12 @@ impl Formulas {
         let (mut node, mut env) = (node, env);
         loop {
             env = self.enter(env, schema.node(node).resource);
-            match &schema.node(node).kind {
+            match schema.node(node).kind {
                 NodeKind::Any => return FormulaId::TRUE,
                 NodeKind::Never => return FormulaId::FALSE,
                 // A node that only refers is what it refers to. Cycles of
                 // such nodes were refused when the schema was read.
-                NodeKind::Keywords(keywords) => match keywords[..] {
+                NodeKind::Keywords { .. } => match schema.keywords(node)[..] {
                     [Keyword::Ref(target)] => node = target,
                     // Equal constants are equal formulas, wherever they
                     // stand, and the case distinctions rely on that.

@@ -1,17 +1,15 @@
 //! `allOf`, `anyOf`, `oneOf`, `not`, `if`.
 
-use serde_json::Value;
-
 use super::Reader;
 use crate::draft::Draft;
 use crate::error::SchemaError;
-use crate::parse::{Keyword, WarningReason};
+use crate::parse::{Json, Keyword, WarningReason};
 
 /// Reads an in-place applicator; false where it is something else.
 pub(super) fn read<'a>(
     reader: &mut Reader<'_, 'a>,
     keyword: &str,
-    value: &'a Value,
+    value: &'a Json<'a>,
 ) -> Result<bool, SchemaError> {
     match keyword {
         "allOf" => {
@@ -44,7 +42,7 @@ pub(super) fn read<'a>(
 
 fn conditional<'a>(
     reader: &mut Reader<'_, 'a>,
-    value: &'a Value,
+    value: &'a Json<'a>,
 ) -> Result<(), SchemaError> {
     let map = reader.map;
     let condition = reader.child("if", value)?;

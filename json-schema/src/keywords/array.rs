@@ -1,17 +1,15 @@
 //! Keywords of arrays.
 
-use serde_json::Value;
-
 use super::Reader;
 use crate::draft::Draft;
 use crate::error::SchemaError;
-use crate::parse::{Keyword, WarningReason};
+use crate::parse::{Json, Keyword, WarningReason};
 
 /// Reads an applicator of arrays; false where it is something else.
 pub(super) fn applicator<'a>(
     reader: &mut Reader<'_, 'a>,
     keyword: &str,
-    value: &'a Value,
+    value: &'a Json<'a>,
 ) -> Result<bool, SchemaError> {
     match keyword {
         "items" => items(reader, value)?,
@@ -35,7 +33,7 @@ fn has_additional_items(reader: &Reader<'_, '_>) -> bool {
 
 fn items<'a>(
     reader: &mut Reader<'_, 'a>,
-    value: &'a Value,
+    value: &'a Json<'a>,
 ) -> Result<(), SchemaError> {
     if value.is_array() {
         if !has_additional_items(reader) {
@@ -47,7 +45,7 @@ fn items<'a>(
         return Ok(());
     }
     let prefix = match reader.map.get("prefixItems") {
-        Some(Value::Array(prefix)) if reader.since(Draft::Draft202012) => {
+        Some(Json::Array(prefix)) if reader.since(Draft::Draft202012) => {
             prefix.len()
         }
         _ => 0,
@@ -59,10 +57,10 @@ fn items<'a>(
 
 fn additional_items<'a>(
     reader: &mut Reader<'_, 'a>,
-    value: &'a Value,
+    value: &'a Json<'a>,
 ) -> Result<(), SchemaError> {
     let node = reader.child("additionalItems", value)?;
-    let Some(Value::Array(prefix)) = reader.map.get("items") else {
+    let Some(Json::Array(prefix)) = reader.map.get("items") else {
         reader.warn("additionalItems", WarningReason::WithoutPartner);
         return Ok(());
     };
@@ -73,7 +71,7 @@ fn additional_items<'a>(
 
 fn contains<'a>(
     reader: &mut Reader<'_, 'a>,
-    value: &'a Value,
+    value: &'a Json<'a>,
 ) -> Result<(), SchemaError> {
     let node = reader.child("contains", value)?;
     let (mut min, mut max) = (1, None);
@@ -96,7 +94,7 @@ fn contains<'a>(
 pub(super) fn validation<'a>(
     reader: &mut Reader<'_, 'a>,
     keyword: &str,
-    value: &'a Value,
+    value: &'a Json<'a>,
 ) -> Result<bool, SchemaError> {
     match keyword {
         "minItems" => {
@@ -108,10 +106,10 @@ pub(super) fn validation<'a>(
             reader.push("maxItems", Keyword::MaxItems(count));
         }
         "uniqueItems" => match value {
-            Value::Bool(true) => {
+            Json::Bool(true) => {
                 reader.push("uniqueItems", Keyword::UniqueItems);
             }
-            Value::Bool(false) => {}
+            Json::Bool(false) => {}
             _ => return Err(reader.invalid("uniqueItems", "a boolean")),
         },
         "minContains" | "maxContains" if reader.since(Draft::Draft201909) => {

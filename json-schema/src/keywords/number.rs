@@ -1,17 +1,15 @@
 //! Keywords of numbers.
 
-use serde_json::Value;
-
 use super::Reader;
 use crate::draft::Draft;
 use crate::error::SchemaError;
-use crate::parse::{Keyword, NumberId, WarningReason};
+use crate::parse::{Json, Keyword, NumberId, WarningReason};
 
 /// Reads an assertion on numbers; false where it is something else.
 pub(super) fn read<'a>(
     reader: &mut Reader<'_, 'a>,
     keyword: &str,
-    value: &'a Value,
+    value: &'a Json<'a>,
 ) -> Result<bool, SchemaError> {
     match keyword {
         "multipleOf" => {
@@ -57,12 +55,12 @@ pub(super) fn read<'a>(
 fn number(
     reader: &mut Reader<'_, '_>,
     keyword: &str,
-    value: &Value,
+    value: &Json<'_>,
 ) -> Result<NumberId, SchemaError> {
-    let Value::Number(number) = value else {
+    let Json::Number(number) = value else {
         return Err(reader.invalid(keyword, "a number"));
     };
-    let id = reader.builder.pool.number(number.as_str());
+    let id = reader.builder.pool.number(number);
     id.ok_or_else(|| reader.invalid(keyword, "a smaller exponent"))
 }
 
@@ -73,7 +71,7 @@ fn has_flags(reader: &Reader<'_, '_>) -> bool {
 
 /// Whether a boolean beside a bound makes it exclusive.
 fn flagged(reader: &Reader<'_, '_>, keyword: &str) -> bool {
-    has_flags(reader) && reader.map.get(keyword) == Some(&Value::Bool(true))
+    has_flags(reader) && reader.map.get(keyword).is_some_and(Json::is_true)
 }
 
 /// Reads an exclusive bound: a number since draft 6, a flag before.
@@ -81,7 +79,7 @@ fn exclusive(
     reader: &mut Reader<'_, '_>,
     keyword: &str,
     partner: &str,
-    value: &Value,
+    value: &Json<'_>,
 ) -> Result<Option<NumberId>, SchemaError> {
     if value.is_boolean() && has_flags(reader) {
         if !reader.map.contains_key(partner) {

@@ -1,18 +1,16 @@
 //! Keywords of objects.
 
-use serde_json::{Map, Value};
-
 use super::Reader;
 use crate::draft::Draft;
 use crate::error::SchemaError;
 use crate::location::Token;
-use crate::parse::{Keyword, NameId, NodeId, PatternId};
+use crate::parse::{Json, Keyword, NameId, NodeId, Object, PatternId};
 
 /// Reads an applicator of objects; false where it is something else.
 pub(super) fn applicator<'a>(
     reader: &mut Reader<'_, 'a>,
     keyword: &str,
-    value: &'a Value,
+    value: &'a Json<'a>,
 ) -> Result<bool, SchemaError> {
     match keyword {
         "properties" => {
@@ -39,8 +37,8 @@ pub(super) fn applicator<'a>(
 fn object<'a>(
     reader: &Reader<'_, 'a>,
     keyword: &str,
-    value: &'a Value,
-) -> Result<&'a Map<String, Value>, SchemaError> {
+    value: &'a Json<'a>,
+) -> Result<&'a Object<'a>, SchemaError> {
     value
         .as_object()
         .ok_or_else(|| reader.invalid(keyword, "an object of schemas"))
@@ -49,13 +47,13 @@ fn object<'a>(
 fn members<'a>(
     reader: &mut Reader<'_, 'a>,
     keyword: &'static str,
-    value: &'a Value,
+    value: &'a Json<'a>,
 ) -> Result<Box<[(NameId, NodeId)]>, SchemaError> {
     let map = object(reader, keyword, value)?;
     let mut members = Vec::with_capacity(map.len());
-    for (name, value) in map {
+    for (name, value) in map.iter() {
         let id = reader.builder.pool.name(name);
-        let token = Token::Name(name.as_str().into());
+        let token = Token::Name(reader.builder.pool.shared_name(id));
         members.push((id, reader.grandchild(keyword, token, value)?));
     }
     Ok(members.into())
@@ -63,14 +61,14 @@ fn members<'a>(
 
 fn pattern_properties<'a>(
     reader: &mut Reader<'_, 'a>,
-    value: &'a Value,
+    value: &'a Json<'a>,
 ) -> Result<(), SchemaError> {
     let keyword = "patternProperties";
     let map = object(reader, keyword, value)?;
     let mut members = Vec::with_capacity(map.len());
-    for (pattern, value) in map {
+    for (pattern, value) in map.iter() {
         let id = reader.pattern(keyword, pattern)?;
-        let token = Token::Name(pattern.as_str().into());
+        let token = Token::Name(pattern.into());
         let node = reader.grandchild(keyword, token, value)?;
         members.push(match id {
             Some(id) => (id, node),
@@ -90,25 +88,25 @@ fn every_key(reader: &mut Reader<'_, '_>) -> Result<PatternId, SchemaError> {
 
 /// The schema that everything satisfies.
 fn anything(reader: &mut Reader<'_, '_>) -> Result<NodeId, SchemaError> {
-    static ANYTHING: Value = Value::Bool(true);
+    static ANYTHING: Json<'static> = Json::Bool(true);
     reader.child("patternProperties", &ANYTHING)
 }
 
 fn additional_properties<'a>(
     reader: &mut Reader<'_, 'a>,
-    value: &'a Value,
+    value: &'a Json<'a>,
 ) -> Result<(), SchemaError> {
     let node = reader.child("additionalProperties", value)?;
     let beside =
-        |keyword: &str| reader.map.get(keyword).and_then(Value::as_object);
+        |keyword: &str| reader.map.get(keyword).and_then(Json::as_object);
     let (properties, patterned) =
         (beside("properties"), beside("patternProperties"));
     let mut names = Vec::new();
-    for name in properties.into_iter().flat_map(Map::keys) {
+    for (name, _) in properties.into_iter().flat_map(Object::iter) {
         names.push(reader.builder.pool.name(name));
     }
     let mut patterns = Vec::new();
-    for pattern in patterned.into_iter().flat_map(Map::keys) {
+    for (pattern, _) in patterned.into_iter().flat_map(Object::iter) {
         let id = reader.pattern("patternProperties", pattern)?;
         patterns.push(match id {
             Some(id) => id,
@@ -126,20 +124,20 @@ fn additional_properties<'a>(
 /// Reads `dependencies`, whose values are schemas or arrays of names.
 fn dependencies<'a>(
     reader: &mut Reader<'_, 'a>,
-    value: &'a Value,
+    value: &'a Json<'a>,
 ) -> Result<(), SchemaError> {
     let keyword = "dependencies";
-    let Value::Object(map) = value else {
+    let Json::Object(map) = value else {
         let expected = "an object of schemas and arrays of strings";
         return Err(reader.invalid(keyword, expected));
     };
     let (mut required, mut schemas) = (Vec::new(), Vec::new());
-    for (name, value) in map {
+    for (name, value) in map.iter() {
         let id = reader.builder.pool.name(name);
         if value.is_array() {
             required.push((id, reader.names(keyword, &[name], value)?));
         } else {
-            let token = Token::Name(name.as_str().into());
+            let token = Token::Name(reader.builder.pool.shared_name(id));
             schemas.push((id, reader.grandchild(keyword, token, value)?));
         }
     }
@@ -156,7 +154,7 @@ fn dependencies<'a>(
 pub(super) fn validation<'a>(
     reader: &mut Reader<'_, 'a>,
     keyword: &str,
-    value: &'a Value,
+    value: &'a Json<'a>,
 ) -> Result<bool, SchemaError> {
     match keyword {
         "required" => {
@@ -183,15 +181,15 @@ pub(super) fn validation<'a>(
 
 fn dependent_required<'a>(
     reader: &mut Reader<'_, 'a>,
-    value: &'a Value,
+    value: &'a Json<'a>,
 ) -> Result<(), SchemaError> {
     let keyword = "dependentRequired";
-    let Value::Object(map) = value else {
+    let Json::Object(map) = value else {
         let expected = "an object of arrays of strings";
         return Err(reader.invalid(keyword, expected));
     };
     let mut required = Vec::with_capacity(map.len());
-    for (name, value) in map {
+    for (name, value) in map.iter() {
         let id = reader.builder.pool.name(name);
         required.push((id, reader.names(keyword, &[name], value)?));
     }

@@ -1,7 +1,7 @@
 //! Reads one schema object, keyword by keyword.
 
 use maskwright_grammar_core::util::FxHashSet;
-use serde_json::{Map, Value};
+use smallvec::SmallVec;
 
 use super::{applicator, array, number, object, reference, string, value};
 use crate::draft::Draft;
@@ -10,21 +10,24 @@ use crate::location::{Location, LocationId, Token};
 use crate::parse::builder::Builder;
 use crate::parse::resources::{Dialect, Target, Vocabularies};
 use crate::parse::{
-    Keyword, NameId, NodeId, NodeKind, PatternError, PatternId, ResourceId,
-    WarningReason,
+    Json, Keyword, NameId, NodeId, NodeKind, Object, PatternError, PatternId,
+    ResourceId, WarningReason,
 };
 
 /// What a keyword that holds a schema expects.
 const SCHEMA: &str = "a schema (an object or a boolean)";
 
+/// Lists no longer than this are compared pair by pair.
+const MAX_COMPARED: usize = 16;
+
 /// One schema object while its keywords are read.
 pub(crate) struct Reader<'r, 'a> {
     pub(crate) builder: &'r mut Builder<'a>,
-    pub(crate) map: &'a Map<String, Value>,
+    pub(crate) map: &'a Object<'a>,
     pub(crate) resource: ResourceId,
     pub(crate) location: LocationId,
     pub(crate) dialect: Dialect,
-    pub(crate) out: Vec<Keyword>,
+    pub(crate) out: SmallVec<[Keyword; 8]>,
 }
 
 /// Reads the constraints of a schema object.
@@ -34,24 +37,22 @@ pub(crate) struct Reader<'r, 'a> {
 /// Fails at the first keyword whose value the draft does not allow.
 pub(crate) fn read<'a>(
     builder: &mut Builder<'a>,
-    map: &'a Map<String, Value>,
+    map: &'a Object<'a>,
     resource: ResourceId,
     location: LocationId,
 ) -> Result<NodeKind, SchemaError> {
     let dialect = builder.resources.get(resource).dialect;
-    let mut reader =
-        Reader { builder, map, resource, location, dialect, out: Vec::new() };
+    let out = SmallVec::new();
+    let mut reader = Reader { builder, map, resource, location, dialect, out };
     if dialect.draft.ref_hides_siblings() && map.contains_key("$ref") {
         reader.only_ref(map)?;
     } else {
-        for (keyword, value) in map {
+        for (keyword, value) in map.iter() {
             reader.keyword(keyword, value)?;
         }
     }
-    if reader.out.is_empty() {
-        return Ok(NodeKind::Any);
-    }
-    Ok(NodeKind::Keywords(reader.out.into()))
+    let out = reader.out;
+    Ok(builder.keywords(out))
 }
 
 impl<'a> Reader<'_, 'a> {
@@ -65,11 +66,8 @@ impl<'a> Reader<'_, 'a> {
     }
 
     /// Reads `$ref` in a draft where it hides its siblings.
-    fn only_ref(
-        &mut self,
-        map: &'a Map<String, Value>,
-    ) -> Result<(), SchemaError> {
-        for (keyword, value) in map {
+    fn only_ref(&mut self, map: &'a Object<'a>) -> Result<(), SchemaError> {
+        for (keyword, value) in map.iter() {
             if keyword == "$ref" {
                 self.used("$ref");
                 reference::reference(self, value)?;
@@ -86,7 +84,7 @@ impl<'a> Reader<'_, 'a> {
     fn keyword(
         &mut self,
         keyword: &'a str,
-        value: &'a Value,
+        value: &'a Json<'a>,
     ) -> Result<(), SchemaError> {
         let Vocabularies { applicator, unevaluated, validation, .. } =
             self.dialect.vocabularies;
@@ -106,7 +104,7 @@ impl<'a> Reader<'_, 'a> {
     fn core(
         &mut self,
         keyword: &str,
-        value: &'a Value,
+        value: &'a Json<'a>,
     ) -> Result<bool, SchemaError> {
         match keyword {
             "$ref" => {
@@ -144,14 +142,14 @@ impl<'a> Reader<'_, 'a> {
     fn identifier(
         &self,
         keyword: &str,
-        value: &Value,
+        value: &Json<'_>,
     ) -> Result<(), SchemaError> {
         let (right, expected) = match keyword {
             "$recursiveAnchor" => (value.is_boolean(), "a boolean"),
             "$vocabulary" => {
                 let map = value.as_object();
-                let right =
-                    map.is_some_and(|it| it.values().all(Value::is_boolean));
+                let right = map
+                    .is_some_and(|it| it.iter().all(|(_, v)| v.is_boolean()));
                 (right, "an object of booleans")
             }
             "$anchor" | "$dynamicAnchor" => {
@@ -162,7 +160,7 @@ impl<'a> Reader<'_, 'a> {
                                 that begins with a letter";
                 (right, expected)
             }
-            _ => (value.is_string(), "an address as a string"),
+            _ => (value.as_str().is_some(), "an address as a string"),
         };
         if right { Ok(()) } else { Err(self.invalid(keyword, expected)) }
     }
@@ -170,7 +168,7 @@ impl<'a> Reader<'_, 'a> {
     fn applicator(
         &mut self,
         keyword: &str,
-        value: &'a Value,
+        value: &'a Json<'a>,
     ) -> Result<bool, SchemaError> {
         let array = applicator::read(self, keyword, value)?
             || array::applicator(self, keyword, value)?;
@@ -180,7 +178,7 @@ impl<'a> Reader<'_, 'a> {
     fn unevaluated(
         &mut self,
         keyword: &str,
-        value: &'a Value,
+        value: &'a Json<'a>,
     ) -> Result<bool, SchemaError> {
         if self.draft() < Draft::Draft201909 {
             return Ok(false);
@@ -205,7 +203,7 @@ impl<'a> Reader<'_, 'a> {
     fn validation(
         &mut self,
         keyword: &str,
-        value: &'a Value,
+        value: &'a Json<'a>,
     ) -> Result<bool, SchemaError> {
         Ok(value::read(self, keyword, value)?
             || number::read(self, keyword, value)?
@@ -234,7 +232,7 @@ impl<'a> Reader<'_, 'a> {
     pub(crate) fn child(
         &mut self,
         keyword: &'static str,
-        value: &'a Value,
+        value: &'a Json<'a>,
     ) -> Result<NodeId, SchemaError> {
         let location =
             self.builder.resources.locations.add(self.location, keyword);
@@ -246,7 +244,7 @@ impl<'a> Reader<'_, 'a> {
         &mut self,
         keyword: &'static str,
         token: Token,
-        value: &'a Value,
+        value: &'a Json<'a>,
     ) -> Result<NodeId, SchemaError> {
         let locations = &mut self.builder.resources.locations;
         let outer = locations.add(self.location, keyword);
@@ -257,7 +255,7 @@ impl<'a> Reader<'_, 'a> {
     fn node(
         &mut self,
         keyword: &str,
-        value: &'a Value,
+        value: &'a Json<'a>,
         location: LocationId,
     ) -> Result<NodeId, SchemaError> {
         if !is_schema(value) {
@@ -274,7 +272,7 @@ impl<'a> Reader<'_, 'a> {
     pub(crate) fn schema(
         &self,
         keyword: &str,
-        value: &Value,
+        value: &Json<'_>,
     ) -> Result<(), SchemaError> {
         if is_schema(value) {
             return Ok(());
@@ -286,9 +284,9 @@ impl<'a> Reader<'_, 'a> {
     pub(crate) fn children(
         &mut self,
         keyword: &'static str,
-        value: &'a Value,
+        value: &'a Json<'a>,
     ) -> Result<Box<[NodeId]>, SchemaError> {
-        let Value::Array(items) = value else {
+        let Json::Array(items) = value else {
             return Err(self.invalid(keyword, "an array of schemas"));
         };
         if items.is_empty() {
@@ -304,13 +302,13 @@ impl<'a> Reader<'_, 'a> {
     pub(crate) fn count(
         &self,
         keyword: &str,
-        value: &Value,
+        value: &Json<'_>,
     ) -> Result<u64, SchemaError> {
         let expected = "a whole number that is not negative";
-        let Value::Number(number) = value else {
+        let Json::Number(number) = value else {
             return Err(self.invalid(keyword, expected));
         };
-        whole(number.as_str()).ok_or_else(|| self.invalid(keyword, expected))
+        whole(number).ok_or_else(|| self.invalid(keyword, expected))
     }
 
     /// An array of different strings, at `path` below a keyword.
@@ -318,12 +316,12 @@ impl<'a> Reader<'_, 'a> {
         &mut self,
         keyword: &str,
         path: &[&str],
-        value: &'a Value,
+        value: &'a Json<'a>,
     ) -> Result<Box<[NameId]>, SchemaError> {
         let wrong = |reader: &Self, path: &[&str], expected, value| {
             Err(reader.invalid_below(keyword, path, expected, value))
         };
-        let Value::Array(items) = value else {
+        let Json::Array(items) = value else {
             return wrong(self, path, "an array of strings", value);
         };
         if items.is_empty() && self.draft() == Draft::Draft4 {
@@ -331,7 +329,7 @@ impl<'a> Reader<'_, 'a> {
         }
         let mut names = Vec::with_capacity(items.len());
         for (index, item) in items.iter().enumerate() {
-            let Value::String(name) = item else {
+            let Json::String(name) = item else {
                 let expected = "a string";
                 return Err(
                     self.invalid_item(keyword, path, index, expected, item)
@@ -392,7 +390,7 @@ impl<'a> Reader<'_, 'a> {
         keyword: &str,
         expected: &str,
     ) -> SchemaError {
-        let value = self.map.get(keyword).unwrap_or(&Value::Null);
+        let value = self.map.get(keyword).unwrap_or(&Json::Null);
         let kind = ErrorKind::invalid(keyword, expected, value);
         SchemaError::new(kind, self.place().child(keyword))
     }
@@ -403,7 +401,7 @@ impl<'a> Reader<'_, 'a> {
         keyword: &str,
         path: &[&str],
         expected: &str,
-        value: &Value,
+        value: &Json<'_>,
     ) -> SchemaError {
         let place = self.place().child(keyword);
         let place = path.iter().fold(place, |at, token| at.child(token));
@@ -418,7 +416,7 @@ impl<'a> Reader<'_, 'a> {
         path: &[&str],
         index: usize,
         expected: &str,
-        value: &Value,
+        value: &Json<'_>,
     ) -> SchemaError {
         let index = index.to_string();
         let path = [path, &[&*index]].concat();
@@ -431,10 +429,14 @@ impl<'a> Reader<'_, 'a> {
         keyword: &str,
         path: &[&str],
         ids: &[T],
-        items: &[Value],
+        items: &[Json<'_>],
     ) -> Result<(), SchemaError> {
-        let mut known = FxHashSet::default();
-        let again = ids.iter().position(|id| !known.insert(id));
+        let again = if ids.len() <= MAX_COMPARED {
+            (1..ids.len()).find(|&index| ids[..index].contains(&ids[index]))
+        } else {
+            let mut known = FxHashSet::default();
+            ids.iter().position(|id| !known.insert(id))
+        };
         let Some(index) = again else { return Ok(()) };
         let expected = "every value once";
         Err(self.invalid_item(keyword, path, index, expected, &items[index]))
@@ -446,7 +448,7 @@ impl<'a> Reader<'_, 'a> {
 }
 
 /// Whether a value has the shape of a schema.
-fn is_schema(value: &Value) -> bool {
+fn is_schema(value: &Json<'_>) -> bool {
     value.is_object() || value.is_boolean()
 }
 

@@ -1,17 +1,15 @@
 //! `$ref`, `$dynamicRef`, `$recursiveRef`.
 
-use serde_json::Value;
-
 use super::Reader;
 use crate::error::SchemaError;
 use crate::location::Locations;
 use crate::parse::resources::{Target, address_of};
-use crate::parse::{Keyword, NodeId};
+use crate::parse::{Json, Keyword, NodeId};
 
 /// Reads `$ref`.
 pub(super) fn reference<'a>(
     reader: &mut Reader<'_, 'a>,
-    value: &'a Value,
+    value: &'a Json<'a>,
 ) -> Result<(), SchemaError> {
     let (target, _) = resolve(reader, "$ref", value)?;
     let node = node(reader, "$ref", target)?;
@@ -23,7 +21,7 @@ pub(super) fn reference<'a>(
 /// `$dynamicAnchor` of the same name.
 pub(super) fn dynamic<'a>(
     reader: &mut Reader<'_, 'a>,
-    value: &'a Value,
+    value: &'a Json<'a>,
 ) -> Result<(), SchemaError> {
     let (found, anchor) = resolve(reader, "$dynamicRef", value)?;
     let target = node(reader, "$dynamicRef", found)?;
@@ -46,12 +44,13 @@ pub(super) fn dynamic<'a>(
 /// Reads `$recursiveRef`: it is dynamic where its target is recursive.
 pub(super) fn recursive<'a>(
     reader: &mut Reader<'_, 'a>,
-    value: &'a Value,
+    value: &'a Json<'a>,
 ) -> Result<(), SchemaError> {
     let (found, _) = resolve(reader, "$recursiveRef", value)?;
     let target = node(reader, "$recursiveRef", found)?;
-    let anchor = found.value.get("$recursiveAnchor");
-    let dynamic = anchor == Some(&Value::Bool(true));
+    let anchor = found.value.as_object();
+    let anchor = anchor.and_then(|map| map.get("$recursiveAnchor"));
+    let dynamic = anchor.is_some_and(Json::is_true);
     reader.builder.is_recursive |= dynamic;
     reader.out.push(Keyword::RecursiveRef { target, dynamic });
     Ok(())
@@ -60,9 +59,9 @@ pub(super) fn recursive<'a>(
 fn resolve<'a>(
     reader: &mut Reader<'_, 'a>,
     keyword: &'static str,
-    value: &'a Value,
+    value: &'a Json<'a>,
 ) -> Result<(Target<'a>, Option<String>), SchemaError> {
-    let Value::String(reference) = value else {
+    let Json::String(reference) = value else {
         return Err(reader.invalid(keyword, "an address as a string"));
     };
     let location = reader.location;

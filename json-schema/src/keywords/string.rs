@@ -1,17 +1,15 @@
 //! Keywords of strings.
 
-use serde_json::Value;
-
 use super::Reader;
 use crate::error::{ErrorKind, SchemaError};
 use crate::format;
-use crate::parse::{FormatPolicy, Keyword, WarningReason};
+use crate::parse::{FormatPolicy, Json, Keyword, WarningReason};
 
 /// Reads an assertion on strings; false where it is something else.
 pub(super) fn read<'a>(
     reader: &mut Reader<'_, 'a>,
     keyword: &str,
-    value: &'a Value,
+    value: &'a Json<'a>,
 ) -> Result<bool, SchemaError> {
     match keyword {
         "minLength" => {
@@ -23,7 +21,7 @@ pub(super) fn read<'a>(
             reader.push("maxLength", Keyword::MaxLength(count));
         }
         "pattern" => {
-            let Value::String(source) = value else {
+            let Json::String(source) = value else {
                 let expected = "a regular expression as a string";
                 return Err(reader.invalid("pattern", expected));
             };
@@ -40,16 +38,16 @@ pub(super) fn read<'a>(
 pub(super) fn format<'a>(
     reader: &mut Reader<'_, 'a>,
     keyword: &str,
-    value: &'a Value,
+    value: &'a Json<'a>,
 ) -> Result<bool, SchemaError> {
     if keyword != "format" {
         return Ok(false);
     }
-    let Value::String(name) = value else {
+    let Json::String(name) = value else {
         return Err(reader.invalid("format", "a string"));
     };
     let options = reader.builder.options;
-    let known = options.known_formats.contains(&name.as_str());
+    let known = options.known_formats.contains(name);
     let policy = reader.dialect.vocabularies.format.unwrap_or(options.format);
     match policy {
         FormatPolicy::Annotate => {}
@@ -63,7 +61,7 @@ pub(super) fn format<'a>(
         }
         FormatPolicy::AssertAll => {
             let place = reader.place().child("format");
-            let format = name.to_owned();
+            let format = (*name).to_owned();
             let kind = ErrorKind::UnknownFormat { format };
             reader.builder.leave_out(SchemaError::new(kind, place))?;
         }

@@ -1,17 +1,17 @@
 //! `type`, `enum`, `const`.
 
-use serde_json::Value;
+use smallvec::SmallVec;
 
 use super::Reader;
 use crate::draft::Draft;
 use crate::error::SchemaError;
-use crate::parse::{ConstantId, JsonType, Keyword, NumberRule, TypeSet};
+use crate::parse::{ConstantId, Json, JsonType, Keyword, NumberRule, TypeSet};
 
 /// Reads an assertion on any value; false where it is something else.
 pub(super) fn read<'a>(
     reader: &mut Reader<'_, 'a>,
     keyword: &str,
-    value: &'a Value,
+    value: &'a Json<'a>,
 ) -> Result<bool, SchemaError> {
     match keyword {
         "type" => {
@@ -19,11 +19,11 @@ pub(super) fn read<'a>(
             reader.push("type", Keyword::Type(types));
         }
         "enum" => {
-            let Value::Array(values) = value else {
+            let Json::Array(values) = value else {
                 return Err(reader.invalid("enum", "an array"));
             };
             let mut constants = Vec::with_capacity(values.len());
-            for value in values {
+            for value in *values {
                 constants.push(constant(reader, "enum", value)?);
             }
             reader.push("enum", Keyword::Enum(constants.into()));
@@ -40,25 +40,26 @@ pub(super) fn read<'a>(
 fn constant(
     reader: &mut Reader<'_, '_>,
     keyword: &str,
-    value: &Value,
+    value: &Json<'_>,
 ) -> Result<ConstantId, SchemaError> {
-    let id = reader.builder.pool.value(value);
+    let id = reader.builder.pool.json(*value);
     id.ok_or_else(|| reader.invalid(keyword, "numbers of smaller exponents"))
 }
 
 fn types(
     reader: &Reader<'_, '_>,
-    value: &Value,
+    value: &Json<'_>,
 ) -> Result<TypeSet, SchemaError> {
     let one = std::slice::from_ref(value);
     let names = match value {
-        Value::Array(names) => names,
+        Json::Array(names) => names,
         _ => one,
     };
     if names.is_empty() {
         return Err(reader.invalid("type", "at least one type"));
     }
-    let texts: Vec<Option<&str>> = names.iter().map(Value::as_str).collect();
+    let texts: SmallVec<[Option<&str>; 8]> =
+        names.iter().map(Json::as_str).collect();
     reader.distinct("type", &[], &texts, names)?;
     let mut set = TypeSet { bits: 0, numbers: NumberRule::None };
     for (index, name) in names.iter().enumerate() {

@@ -1,8 +1,8 @@
 //! Turns documents into nodes: a worklist from the root along references.
 
 use maskwright_grammar_core::{interrupt, util::FxHashMap};
-use serde_json::Value;
 
+use super::json::Json;
 use super::pool::{NameId, Pool};
 use super::resources::{Resources, Target, address_of};
 use super::schema::{
@@ -27,7 +27,9 @@ pub(crate) struct Builder<'a> {
     warnings: Vec<Warning>,
     left_out: Vec<SchemaError>,
     nodes: Vec<Node>,
-    values: Vec<&'a Value>,
+    /// Those of all nodes, one node after the other.
+    keywords: Vec<Keyword>,
+    values: Vec<&'a Json<'a>>,
     ids: FxHashMap<usize, NodeId>,
     /// The anchors that some `$dynamicRef` looks for.
     anchors: Vec<NameId>,
@@ -46,8 +48,9 @@ impl<'a> Builder<'a> {
             is_recursive: false,
             warnings: Vec::new(),
             left_out: Vec::new(),
-            nodes: Vec::new(),
-            values: Vec::new(),
+            nodes: Vec::with_capacity(32),
+            keywords: Vec::with_capacity(64),
+            values: Vec::with_capacity(32),
             ids: FxHashMap::default(),
             anchors: Vec::new(),
         }
@@ -89,6 +92,23 @@ impl<'a> Builder<'a> {
             location: target.location,
         });
         Ok(id)
+    }
+
+    /// Makes what a node says of its constraints.
+    pub(crate) fn keywords(
+        &mut self,
+        keywords: impl IntoIterator<Item = Keyword>,
+    ) -> NodeKind {
+        let end = |keywords: &[Keyword]| {
+            u32::try_from(keywords.len()).unwrap_or(u32::MAX)
+        };
+        let start = end(&self.keywords);
+        self.keywords.extend(keywords);
+        let end = end(&self.keywords);
+        if start == end {
+            return NodeKind::Any;
+        }
+        NodeKind::Keywords { start, end }
     }
 
     /// Notes that the dynamic scope is searched for an anchor.
@@ -154,6 +174,7 @@ impl<'a> Builder<'a> {
         let schema = Schema {
             is_dynamic: scopes.iter().any(DynamicScope::matters),
             nodes: self.nodes,
+            keywords: self.keywords,
             scopes,
             root,
             draft,
@@ -172,8 +193,8 @@ impl<'a> Builder<'a> {
     fn read(&mut self, index: usize) -> Result<(), SchemaError> {
         let Node { resource, location, .. } = self.nodes[index];
         let kind = match self.values[index] {
-            Value::Bool(true) => NodeKind::Any,
-            Value::Object(map) => {
+            Json::Bool(true) => NodeKind::Any,
+            Json::Object(map) => {
                 keywords::read(self, map, resource, location)?
             }
             _ => NodeKind::Never,

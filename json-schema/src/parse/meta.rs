@@ -1,13 +1,11 @@
 //! The meta-schemas of all drafts, which references may lead to without
 //! being supplied.
 //!
-//! Each is read when it is first asked for, once in a process.
+//! Each is read where it is asked for.
 
-use std::sync::OnceLock;
+use bumpalo::Bump;
 
-use serde_json::Value;
-
-use super::json::read_json;
+use super::json::Json;
 
 /// How deep the meta-schemas nest, at most.
 const MAX_DEPTH: usize = 32;
@@ -49,17 +47,16 @@ static BUNDLED: [Bundled; 19] = [
 
 /// The meta-schema at an address without a fragment. `http` and `https` are
 /// the same here.
-pub(crate) fn meta_schema(address: &str) -> Option<&'static Value> {
-    static VALUES: [OnceLock<Value>; BUNDLED.len()] =
-        [const { OnceLock::new() }; BUNDLED.len()];
+pub(crate) fn meta_schema<'a>(
+    address: &str,
+    bump: &'a Bump,
+) -> Option<&'a Json<'a>> {
     let bare = address
         .strip_prefix("https://")
         .or_else(|| address.strip_prefix("http://"))?;
-    let index = BUNDLED.iter().position(|&(known, _)| known == bare)?;
-    Some(VALUES[index].get_or_init(|| {
-        read_json(BUNDLED[index].1, MAX_DEPTH)
-            .expect("a meta-schema, which a test reads")
-    }))
+    let (_, text) = BUNDLED.iter().find(|&&(known, _)| known == bare)?;
+    let value = Json::read(text, MAX_DEPTH, bump);
+    Some(value.expect("a meta-schema, which a test reads"))
 }
 
 #[cfg(test)]
@@ -69,13 +66,15 @@ mod tests {
     #[test]
     fn every_meta_schema_is_where_it_says() {
         for (address, _) in BUNDLED {
-            let value = meta_schema(&format!("https://{address}"));
-            let value = value.expect("it is bundled");
+            let bump = Bump::new();
+            let value = meta_schema(&format!("https://{address}"), &bump);
+            let value = value.and_then(Json::as_object).expect("an object");
             let id = value.get("$id").or_else(|| value.get("id"));
-            let id = id.and_then(Value::as_str).expect("an address");
+            let id = id.and_then(Json::as_str).expect("an address");
             let id = id.strip_suffix('#').unwrap_or(id);
             assert_eq!(id.split_once("://").expect("a scheme").1, address);
         }
-        assert_eq!(meta_schema("https://example.com/schema"), None);
+        let bump = Bump::new();
+        assert!(meta_schema("https://example.com/schema", &bump).is_none());
     }
 }

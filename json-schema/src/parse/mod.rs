@@ -20,8 +20,10 @@ mod tests;
 
 use std::collections::BTreeMap;
 
+use bumpalo::Bump;
 use serde_json::Value;
 
+pub(crate) use json::{Json, Object};
 pub use json::{JsonError, read_json};
 pub(crate) use pattern::language_matches;
 pub use pattern::{Backreferences, Pattern, PatternError};
@@ -143,7 +145,9 @@ pub fn parse_str(
         let place = Location::root();
         return Err(SchemaError::limit(which, limit, value, place));
     }
-    let value = read_json(text, max_depth).map_err(|error| {
+    // A tree takes about twice the room of its text.
+    let bump = Bump::with_capacity(2 * text.len());
+    let value = Json::read(text, max_depth, &bump).map_err(|error| {
         if error.too_deep {
             return too_deep(max_depth, Location::root());
         }
@@ -151,7 +155,7 @@ pub fn parse_str(
         let kind = ErrorKind::InvalidJson { message, offset };
         SchemaError::new(kind, Location::root())
     })?;
-    parse_checked(&value, options)
+    parse_checked(value, options, &bump)
 }
 
 /// Reads a schema from a JSON value.
@@ -164,16 +168,22 @@ pub fn parse_value(
     options: &Options,
 ) -> Result<(Schema, Pool), SchemaError> {
     check_depth(value, options.limits.max_depth, Location::root())?;
-    parse_checked(value, options)
+    let bump = Bump::new();
+    let value = bump.alloc(Json::from_value(value, &bump));
+    parse_checked(value, options, &bump)
 }
 
-fn parse_checked(
-    value: &Value,
-    options: &Options,
+fn parse_checked<'a>(
+    value: &'a Json<'a>,
+    options: &'a Options,
+    bump: &'a Bump,
 ) -> Result<(Schema, Pool), SchemaError> {
+    let mut documents = BTreeMap::new();
     for (address, document) in &options.documents {
         let place = Location { document: address.clone(), ..Location::root() };
         check_depth(document, options.limits.max_depth, place)?;
+        let document = Json::from_value(document, bump);
+        documents.insert(address.as_str(), &*bump.alloc(document));
     }
     if !value.is_object() && !value.is_boolean() {
         let expected = "an object or a boolean";
@@ -183,7 +193,7 @@ fn parse_checked(
     let mut default = Dialect::of(options.draft.unwrap_or_default());
     default.compatible = options.draft.is_none();
     let forced = options.draft.is_some();
-    let mut resources = Resources::new(&options.documents, default, forced);
+    let mut resources = Resources::new(documents, default, forced, bump);
     let root = resources.load("", value)?;
     Builder::new(options, resources).build(root)
 }

@@ -4,10 +4,14 @@
 //! Ids are handed out in the order of first use, which for names is the
 //! order of the document.
 
+use std::sync::Arc;
+
+use bumpalo::Bump;
 use indexmap::{IndexMap, IndexSet};
 use rustc_hash::FxBuildHasher;
 use serde_json::Value;
 
+use super::json::Json;
 use super::pattern::{Backreferences, Pattern, PatternError};
 use crate::number::Decimal;
 
@@ -78,7 +82,7 @@ pub enum Constant {
 /// The tables of shared small things.
 #[derive(Clone, Debug, Default)]
 pub struct Pool {
-    names: IndexSet<Box<str>, FxBuildHasher>,
+    names: IndexSet<Arc<str>, FxBuildHasher>,
     numbers: IndexMap<Decimal, Box<str>, FxBuildHasher>,
     constants: IndexSet<Constant, FxBuildHasher>,
     patterns: IndexMap<Box<str>, Pattern, FxBuildHasher>,
@@ -102,6 +106,12 @@ impl Pool {
     /// The string of an id.
     pub fn name_text(&self, name: NameId) -> &str {
         self.names.get_index(name.index()).map_or("", |text| text)
+    }
+
+    /// The string of an id, shared.
+    pub(crate) fn shared_name(&self, name: NameId) -> Arc<str> {
+        let text = self.names.get_index(name.index());
+        text.map_or_else(|| "".into(), Arc::clone)
     }
 
     /// Returns the id of a number that is spelled `text`, or `None` where
@@ -145,23 +155,26 @@ impl Pool {
     /// Recursion is bounded by the nesting of the value, which the reader of
     /// the schema bounds.
     pub fn value(&mut self, value: &Value) -> Option<ConstantId> {
+        let bump = Bump::new();
+        self.json(Json::from_value(value, &bump))
+    }
+
+    pub(crate) fn json(&mut self, value: Json<'_>) -> Option<ConstantId> {
         let constant = match value {
-            Value::Null => Constant::Null,
-            Value::Bool(false) => Constant::False,
-            Value::Bool(true) => Constant::True,
-            Value::Number(number) => {
-                Constant::Number(self.number(number.as_str())?)
-            }
-            Value::String(text) => Constant::String(self.name(text)),
-            Value::Array(items) => {
+            Json::Null => Constant::Null,
+            Json::Bool(false) => Constant::False,
+            Json::Bool(true) => Constant::True,
+            Json::Number(text) => Constant::Number(self.number(text)?),
+            Json::String(text) => Constant::String(self.name(text)),
+            Json::Array(items) => {
                 let items: Option<Box<[ConstantId]>> =
-                    items.iter().map(|item| self.value(item)).collect();
+                    items.iter().map(|&item| self.json(item)).collect();
                 Constant::Array(items?)
             }
-            Value::Object(map) => {
+            Json::Object(map) => {
                 let mut members = Vec::with_capacity(map.len());
-                for (key, value) in map {
-                    members.push((self.name(key), self.value(value)?));
+                for (key, &value) in map.iter() {
+                    members.push((self.name(key), self.json(value)?));
                 }
                 members.sort_unstable();
                 Constant::Object(members.into())

@@ -2,10 +2,11 @@
 
 use std::collections::BTreeMap;
 
+use bumpalo::Bump;
 use maskwright_grammar_core::util::FxHashMap;
-use serde_json::{Map, Value};
 
 use super::FormatPolicy;
+use super::json::{Json, Object};
 use super::meta::meta_schema;
 use super::schema::ResourceId;
 use crate::draft::Draft;
@@ -52,7 +53,7 @@ impl Dialect {
 /// A place in a document: the value, whose resource it is in, where.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Target<'a> {
-    pub(crate) value: &'a Value,
+    pub(crate) value: &'a Json<'a>,
     pub(crate) resource: ResourceId,
     pub(crate) location: LocationId,
 }
@@ -74,7 +75,9 @@ pub(crate) struct Resource<'a> {
 pub(crate) struct Resources<'a> {
     pub(crate) all: Vec<Resource<'a>>,
     pub(crate) locations: Locations,
-    documents: &'a BTreeMap<String, Value>,
+    /// What references may lead to, by address.
+    documents: BTreeMap<&'a str, &'a Json<'a>>,
+    bump: &'a Bump,
     by_address: FxHashMap<String, ResourceId>,
     /// The resource of each value that is the root of one.
     roots: FxHashMap<usize, ResourceId>,
@@ -83,7 +86,7 @@ pub(crate) struct Resources<'a> {
 }
 
 /// The identity of a value: documents do not move while they are read.
-pub(crate) fn address_of(value: &Value) -> usize {
+pub(crate) fn address_of(value: &Json<'_>) -> usize {
     std::ptr::from_ref(value).addr()
 }
 
@@ -103,18 +106,18 @@ enum Inner<'a> {
 
 /// A schema found by a scan, with the way back up.
 struct Found<'a> {
-    value: &'a Value,
+    value: &'a Json<'a>,
     resource: ResourceId,
     parent: usize,
     step: Step<'a>,
 }
 
-fn text<'a>(map: &'a Map<String, Value>, keyword: &str) -> Option<&'a str> {
+fn text<'a>(map: &Object<'a>, keyword: &str) -> Option<&'a str> {
     map.get(keyword)?.as_str()
 }
 
 /// A `$id` beside a `$ref` is void where `$ref` hides its siblings.
-fn own_id(map: &Map<String, Value>, draft: Draft) -> Option<&str> {
+fn own_id<'a>(map: &Object<'a>, draft: Draft) -> Option<&'a str> {
     if draft.ref_hides_siblings() && map.contains_key("$ref") {
         return None;
     }
@@ -123,14 +126,16 @@ fn own_id(map: &Map<String, Value>, draft: Draft) -> Option<&str> {
 
 impl<'a> Resources<'a> {
     pub(crate) fn new(
-        documents: &'a BTreeMap<String, Value>,
+        documents: BTreeMap<&'a str, &'a Json<'a>>,
         default: Dialect,
         forced: bool,
+        bump: &'a Bump,
     ) -> Resources<'a> {
         Resources {
             all: Vec::new(),
             locations: Locations::default(),
             documents,
+            bump,
             by_address: FxHashMap::default(),
             roots: FxHashMap::default(),
             default,
@@ -146,12 +151,12 @@ impl<'a> Resources<'a> {
     pub(crate) fn load(
         &mut self,
         address: &str,
-        value: &'a Value,
+        value: &'a Json<'a>,
     ) -> Result<ResourceId, SchemaError> {
         let location = self.locations.add_document(address.to_owned());
         let mut dialect = self.default;
         let mut id = None;
-        if let Value::Object(map) = value {
+        if let Json::Object(map) = value {
             dialect = self.dialect(map, dialect, location)?;
             id = own_id(map, dialect.draft);
         }
@@ -170,7 +175,7 @@ impl<'a> Resources<'a> {
     fn add(
         &mut self,
         address: String,
-        value: &'a Value,
+        value: &'a Json<'a>,
         dialect: Dialect,
         location: LocationId,
     ) -> ResourceId {
@@ -202,7 +207,7 @@ impl<'a> Resources<'a> {
     /// Reads `$schema`.
     fn dialect(
         &self,
-        map: &Map<String, Value>,
+        map: &Object<'_>,
         default: Dialect,
         location: LocationId,
     ) -> Result<Dialect, SchemaError> {
@@ -241,7 +246,7 @@ impl<'a> Resources<'a> {
             outer = self.document(uri)?.as_object()?;
         }
         let mut dialect = Dialect::of(draft?);
-        if let Some(Value::Object(listed)) = meta.get("$vocabulary") {
+        if let Some(Json::Object(listed)) = meta.get("$vocabulary") {
             match vocabularies(dialect.draft, listed) {
                 Ok(vocabularies) => dialect.vocabularies = vocabularies,
                 Err(uri) => return Some(Err(uri)),
@@ -251,18 +256,19 @@ impl<'a> Resources<'a> {
     }
 
     /// A document that was supplied, or a bundled meta-schema.
-    fn document(&self, address: &str) -> Option<&'a Value> {
+    fn document(&self, address: &str) -> Option<&'a Json<'a>> {
         let bare = address.strip_suffix('#').unwrap_or(address);
         let supplied = self.documents.get(bare);
         supplied
-            .or_else(|| self.documents.get(&format!("{bare}#")))
-            .or_else(|| meta_schema(bare))
+            .or_else(|| self.documents.get(&*format!("{bare}#")))
+            .copied()
+            .or_else(|| meta_schema(bare, self.bump))
     }
 
     /// Finds the resources and anchors below (and at) one schema.
     pub(crate) fn scan(
         &mut self,
-        value: &'a Value,
+        value: &'a Json<'a>,
         resource: ResourceId,
         top: LocationId,
     ) -> Result<(), SchemaError> {
@@ -271,7 +277,7 @@ impl<'a> Resources<'a> {
         let mut found = vec![first];
         let mut next = 0;
         while next < found.len() {
-            if let Value::Object(map) = found[next].value {
+            if let Json::Object(map) = found[next].value {
                 let at = &found[next];
                 let resource = match self.roots.get(&address_of(at.value)) {
                     Some(&known) => known,
@@ -321,7 +327,7 @@ impl<'a> Resources<'a> {
     /// Opens the resource that a schema's `$id` makes, if any.
     fn enter(
         &mut self,
-        map: &'a Map<String, Value>,
+        map: &'a Object<'a>,
         found: &[Found<'a>],
         index: usize,
         top: LocationId,
@@ -360,7 +366,7 @@ impl<'a> Resources<'a> {
     /// Notes the anchors that a schema defines.
     fn anchors(
         &mut self,
-        map: &'a Map<String, Value>,
+        map: &'a Object<'a>,
         resource: ResourceId,
         found: &[Found<'a>],
         index: usize,
@@ -387,7 +393,7 @@ impl<'a> Resources<'a> {
         }
         let entry = &mut self.all[resource.index()];
         if draft == Draft::Draft201909
-            && map.get("$recursiveAnchor") == Some(&Value::Bool(true))
+            && map.get("$recursiveAnchor").is_some_and(Json::is_true)
             && address_of(entry.root.value) == address_of(value)
         {
             entry.recursive = true;
@@ -407,7 +413,7 @@ impl<'a> Resources<'a> {
         }
         // A document may hold a resource with another address. What is wrong
         // with one that holds none is of no interest.
-        for (name, value) in self.documents {
+        for (name, value) in self.documents.clone() {
             let name = name.strip_suffix('#').unwrap_or(name);
             if !self.by_address.contains_key(name) {
                 let loaded = self.load(name, value);
@@ -478,11 +484,11 @@ impl<'a> Resources<'a> {
         for token in pointer.split('/') {
             let token = unescape(token);
             let (value, step) = match target.value {
-                Value::Object(map) => match map.get(&token) {
+                Json::Object(map) => match map.get(&token) {
                     Some(value) => (value, Token::Name(token.as_str().into())),
                     None => return Ok(Err(token)),
                 },
-                Value::Array(items) => {
+                Json::Array(items) => {
                     let index = token.parse::<usize>().ok();
                     match index.and_then(|i| Some((items.get(i)?, i))) {
                         Some((value, i)) => (value, Token::Index(i)),
@@ -517,7 +523,7 @@ impl<'a> Resources<'a> {
     /// The resource of a schema that is reached from one in `outer`.
     pub(crate) fn resource_of(
         &self,
-        value: &Value,
+        value: &Json<'_>,
         outer: ResourceId,
     ) -> ResourceId {
         self.roots.get(&address_of(value)).copied().unwrap_or(outer)
@@ -526,21 +532,20 @@ impl<'a> Resources<'a> {
 
 /// Calls `each` for every schema directly inside a schema.
 fn children<'a>(
-    map: &'a Map<String, Value>,
-    mut each: impl FnMut(&'a Value, Step<'a>),
+    map: &'a Object<'a>,
+    mut each: impl FnMut(&'a Json<'a>, Step<'a>),
 ) {
-    for (keyword, value) in map {
-        let keyword = keyword.as_str();
+    for (keyword, value) in map.iter() {
         match (shape(keyword), value) {
-            (Shape::Map, Value::Object(inner)) => {
-                for (name, value) in inner {
+            (Shape::Map, Json::Object(inner)) => {
+                for (name, value) in inner.iter() {
                     if value.is_object() {
                         let inner = Inner::Name(name);
                         each(value, Step { keyword, inner });
                     }
                 }
             }
-            (Shape::List | Shape::SchemaOrList, Value::Array(items)) => {
+            (Shape::List | Shape::SchemaOrList, Json::Array(items)) => {
                 for (index, value) in items.iter().enumerate() {
                     if value.is_object() {
                         let inner = Inner::Index(index);
@@ -548,7 +553,7 @@ fn children<'a>(
                     }
                 }
             }
-            (Shape::Schema | Shape::SchemaOrList, Value::Object(_)) => {
+            (Shape::Schema | Shape::SchemaOrList, Json::Object(_)) => {
                 each(value, Step { keyword, inner: Inner::None });
             }
             _ => {}
@@ -560,7 +565,7 @@ fn children<'a>(
 /// that has to be understood and is not.
 fn vocabularies(
     draft: Draft,
-    listed: &Map<String, Value>,
+    listed: &Object<'_>,
 ) -> Result<Vocabularies, String> {
     let mut vocabularies = Vocabularies {
         applicator: false,
@@ -569,7 +574,7 @@ fn vocabularies(
         format: None,
     };
     let own = format!("https://json-schema.org/draft/{draft}/vocab/");
-    for (uri, required) in listed {
+    for (uri, required) in listed.iter() {
         match uri.strip_prefix(&own) {
             Some("applicator") => {
                 vocabularies.applicator = true;
@@ -581,14 +586,14 @@ fn vocabularies(
                 vocabularies.format = Some(FormatPolicy::AssertAll);
             }
             // In 2019-09, whether it asserts is whether it is required.
-            Some("format") if required == &Value::Bool(true) => {
+            Some("format") if required.is_true() => {
                 vocabularies.format = Some(FormatPolicy::AssertKnown);
             }
             Some(
                 "core" | "meta-data" | "format" | "format-annotation"
                 | "content",
             ) => {}
-            _ if required == &Value::Bool(true) => return Err(uri.clone()),
+            _ if required.is_true() => return Err(uri.to_owned()),
             _ => {}
         }
     }

@@ -224,14 +224,19 @@ pub enum Keyword {
 }
 
 /// What a schema node says.
-#[derive(Clone, Debug)]
+#[derive(Clone, Copy, Debug)]
 pub enum NodeKind {
     /// `true`, `{}`, or annotations only.
     Any,
     /// `false`.
     Never,
-    /// Constraints, in the order of the document.
-    Keywords(Box<[Keyword]>),
+    /// Constraints ([`Schema::keywords`]), in the order of the document.
+    Keywords {
+        /// Where they begin among those of all nodes.
+        start: u32,
+        /// Where they end.
+        end: u32,
+    },
 }
 
 /// A schema node.
@@ -309,6 +314,8 @@ impl std::fmt::Display for Warning {
 #[derive(Clone, Debug)]
 pub struct Schema {
     pub(crate) nodes: Vec<Node>,
+    /// Those of all nodes, one node after the other.
+    pub(crate) keywords: Vec<Keyword>,
     pub(crate) scopes: Vec<DynamicScope>,
     pub(crate) root: NodeId,
     pub(crate) draft: Draft,
@@ -339,9 +346,11 @@ impl Schema {
 
     /// The constraints of a node; none for `true` and `false`.
     pub fn keywords(&self, id: NodeId) -> &[Keyword] {
-        match &self.node(id).kind {
+        match self.node(id).kind {
             NodeKind::Any | NodeKind::Never => &[],
-            NodeKind::Keywords(keywords) => keywords,
+            NodeKind::Keywords { start, end } => {
+                &self.keywords[start as usize..end as usize]
+            }
         }
     }
 

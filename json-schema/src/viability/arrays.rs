@@ -260,7 +260,9 @@ impl Viability {
         }
         let pending = formulas.derive_item(id);
         let pending = formulas.factor(pending);
-        let (terms, complete) = formulas.some_terms(pending);
+        let (mut terms, complete) = formulas.some_terms(pending);
+        // As for members: what is nearest to the end first.
+        terms.sort_by_cached_key(|term| formulas.unmet(term.rest).len());
         let mut verdict =
             if complete { Verdict::No } else { Verdict::Unknown };
         for term in terms {

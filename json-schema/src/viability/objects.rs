@@ -266,7 +266,10 @@ impl Viability {
         }
         let pending = formulas.derive_name(id, name);
         let pending = formulas.factor(pending);
-        let (terms, complete) = formulas.some_terms(pending);
+        let (mut terms, complete) = formulas.some_terms(pending);
+        // What is nearest to the end first: a member that meets nothing can
+        // be followed by as many as the object may have.
+        terms.sort_by_cached_key(|term| formulas.unmet(term.rest).len());
         let mut verdict =
             if complete { Verdict::No } else { Verdict::Unknown };
         for term in terms {
