@@ -1,11 +1,11 @@
 //! Masks of many sequences at once.
 //!
 //! A [`BatchMatcher`] is a standing pool of threads that makes the masks of
-//! one decode step of a batch, each under a grammar of its own. Most masks of
-//! a step are put together from what is known already and take a microsecond:
-//! these are made on the calling thread, where handing them to another one
-//! would cost more than it saves. Only what is left, which is new and may
-//! take milliseconds, goes to the pool, a grammar a task.
+//! one decode step of a batch, each under a grammar of its own. Masks that came
+//! before are kept and take less than a microsecond: these are copied on the
+//! calling thread, where handing them to another one would cost more than it
+//! saves. What is left, which is new and may take milliseconds, goes to the
+//! pool, a grammar a task.
 //!
 //! A step may have a deadline, say the moment at which the logits arrive.
 //! Masks that are not finished by then are reported as late, and asked for
@@ -84,6 +84,7 @@
 
 use std::{
     fmt,
+    panic::{AssertUnwindSafe, catch_unwind},
     sync::{
         Arc,
         atomic::{AtomicBool, Ordering},
@@ -96,7 +97,7 @@ use maskwright_grammar_core::{
     automaton::{AutomatonError, Configuration},
     util::FxHashMap,
 };
-use rayon::{ThreadPool, ThreadPoolBuildError, ThreadPoolBuilder};
+use rayon::{ThreadPool, ThreadPoolBuildError, ThreadPoolBuilder, prelude::*};
 
 use crate::{
     compiled::CompiledGrammar,
@@ -163,6 +164,10 @@ pub struct BatchMatcher {
     pool: ThreadPool,
 }
 
+/// Up to so many rows that are not kept are looked at on the calling thread:
+/// to wake another one takes longer than to put a few masks together.
+const FEW_ROWS: usize = 3;
+
 /// The rows of one grammar that are new, and where they go on.
 type Cold = (Arc<CompiledGrammar>, Vec<(usize, Configuration)>);
 
@@ -206,12 +211,72 @@ impl BatchMatcher {
         rows: &mut [BatchRow<'_>],
         deadline: Option<Instant>,
     ) -> Vec<RowResult> {
-        let late = || deadline.is_some_and(|at| Instant::now() >= at);
+        match deadline {
+            Some(at) => self.fill_until(rows, at),
+            None => self.fill_all(rows),
+        }
+    }
+
+    /// Makes all masks: those that are kept here, the others on the pool.
+    fn fill_all(&self, rows: &mut [BatchRow<'_>]) -> Vec<RowResult> {
+        let mut results = Vec::with_capacity(rows.len());
+        let mut open = Vec::new();
+        for (index, row) in rows.iter_mut().enumerate() {
+            results.push(match row.matcher.kept_mask_into(row.words) {
+                Ok(Some(forbids_any)) => Ok(RowMask::Done { forbids_any }),
+                Ok(None) => {
+                    open.push((index, row));
+                    Ok(RowMask::Late)
+                }
+                Err(error) => Err(error),
+            });
+        }
+        if open.len() <= FEW_ROWS {
+            open.retain_mut(|(index, row)| {
+                let known = row.matcher.known_mask_into(row.words);
+                let Some(result) = known.transpose() else { return true };
+                results[*index] =
+                    result.map(|forbids_any| RowMask::Done { forbids_any });
+                false
+            });
+        }
+        // Who shares a grammar would wait for it on another thread.
+        let mut groups: FxHashMap<usize, Vec<_>> = FxHashMap::default();
+        for (index, row) in open {
+            let id = Arc::as_ptr(row.matcher.grammar()) as usize;
+            groups.entry(id).or_default().push((index, row));
+        }
+        let groups: Vec<_> = groups.into_values().collect();
+        let fill_group = |group: Vec<(usize, &mut BatchRow<'_>)>| {
+            let rows = group.into_iter();
+            rows.map(|(index, row)| (index, fill_here(row)))
+                .collect::<Vec<_>>()
+        };
+        let made: Vec<_> = if groups.len() > 1 && self.n_threads() > 1 {
+            self.pool.install(|| {
+                let groups = groups.into_par_iter().with_max_len(1);
+                groups.flat_map_iter(fill_group).collect()
+            })
+        } else {
+            groups.into_iter().flat_map(fill_group).collect()
+        };
+        for (index, result) in made {
+            results[index] = result;
+        }
+        results
+    }
+
+    /// Makes the masks that are finished at `deadline`.
+    fn fill_until(
+        &self,
+        rows: &mut [BatchRow<'_>],
+        deadline: Instant,
+    ) -> Vec<RowResult> {
         let mut results = Vec::with_capacity(rows.len());
         let mut cold: Vec<Cold> = Vec::new();
         let mut groups: FxHashMap<usize, usize> = FxHashMap::default();
         for (index, row) in rows.iter_mut().enumerate() {
-            if late() {
+            if Instant::now() >= deadline {
                 row.words.fill(0);
                 results.push(Ok(RowMask::Late));
                 continue;
@@ -233,14 +298,7 @@ impl BatchMatcher {
                 Err(error) => Err(error),
             });
         }
-        let alone = cold.len() == 1 || self.n_threads() == 1;
-        if alone && deadline.is_none() {
-            for (_, group) in cold {
-                for (index, _) in group {
-                    results[index] = fill_here(&mut rows[index]);
-                }
-            }
-        } else if !cold.is_empty() {
+        if !cold.is_empty() {
             self.fill_cold(cold, rows, deadline, &mut results);
         }
         results
@@ -251,7 +309,7 @@ impl BatchMatcher {
         &self,
         cold: Vec<Cold>,
         rows: &mut [BatchRow<'_>],
-        deadline: Option<Instant>,
+        deadline: Instant,
         results: &mut [RowResult],
     ) {
         let mut open: Vec<usize> = cold
@@ -307,15 +365,10 @@ fn make((grammar, group): Cold, is_over: &AtomicBool, sender: &Sender<Made>) {
 
 fn receive(
     receiver: &Receiver<Made>,
-    deadline: Option<Instant>,
+    deadline: Instant,
 ) -> Result<Made, RecvTimeoutError> {
-    match deadline {
-        Some(at) => {
-            let left = at.saturating_duration_since(Instant::now());
-            receiver.recv_timeout(left)
-        }
-        None => receiver.recv().map_err(|_| RecvTimeoutError::Disconnected),
-    }
+    let left = deadline.saturating_duration_since(Instant::now());
+    receiver.recv_timeout(left)
 }
 
 fn finish(
@@ -329,8 +382,11 @@ fn finish(
     Ok(RowMask::Done { forbids_any })
 }
 
+/// Makes a mask on the thread that asks. Who panics fails alone.
 fn fill_here(row: &mut BatchRow<'_>) -> RowResult {
-    let forbids_any = row.matcher.mask_into(row.words)?;
+    let fill = AssertUnwindSafe(|| row.matcher.mask_into(row.words));
+    let forbids_any =
+        catch_unwind(fill).unwrap_or(Err(MatcherError::Panicked))?;
     Ok(RowMask::Done { forbids_any })
 }
 

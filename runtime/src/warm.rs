@@ -8,9 +8,10 @@ use crate::{
     matcher::Matcher,
 };
 
-/// Schemas whose places are like those of most schemas: any value, and an
-/// object that is open and one that is closed, with a value of each kind.
-const SCHEMAS: [&str; 3] = [
+/// Schemas whose places are like those of most schemas: any value, an object
+/// that is open and one that is closed, with a value of each kind, and keys
+/// and strings in which a letter or a word is searched for.
+const SCHEMAS: [&str; 4] = [
     "true",
     r#"{"type": "object", "properties": {
         "s": {"type": "string"},
@@ -31,16 +32,23 @@ const SCHEMAS: [&str; 3] = [
         "o": {"type": "object", "properties": {"z": {"type": "null"}},
             "additionalProperties": false}
     }, "additionalProperties": false}"#,
+    r#"{"type": "object", "patternProperties": {
+        "[a-z]": {"type": "string", "pattern": "[a-z]"}
+    }, "additionalProperties": {
+        "type": "object", "patternProperties": {"x": {}}
+    }}"#,
 ];
 
 /// Texts of those schemas, as far as each schema goes along.
-const TEXTS: [&str; 7] = [
+const TEXTS: [&str; 9] = [
     r#"{"n": 12345678901234.1234567890123456"#,
     r#"{"n": -1234567890.12345678, "#,
     r#"{"k": 1234567890123456, "#,
     r#"{"s": "a\n", "t": "b", "i": 1, "n": -1.5, "b": true, "e": "x", "#,
     r#"{"s": "a", "i": 12, "n": 0.5, "a": [1, 2], "o": {"z": null}}"#,
     r#"{"b": false, "a": ["c", "d"], "o": {"z": [null, 0], "q": {}}, "p": "x"#,
+    r#"{"a": "a", "#,
+    r#"{"0": {"x": 1}}"#,
     r#"[{"k": "v", "l": [true, {"m": -2.5}]}, "w", 3, []]"#,
 ];
 

@@ -54,6 +54,13 @@ impl ClassTable {
         ClassTable::all(0)
     }
 
+    /// The one class of keys for all of which just these tests hold.
+    pub(crate) fn single(holding: &[u64]) -> ClassTable {
+        let mut table = ClassTable::empty();
+        table.number(Holding::from_slice(holding));
+        table
+    }
+
     /// The classes of every set of `n_tests` tests.
     pub(crate) fn all(n_tests: usize) -> ClassTable {
         let mut table = ClassTable::empty();
@@ -143,6 +150,13 @@ impl Explored {
             KeyClasses { languages, tuples }
         });
         Ok(Some(Explored { table, open, key_classes }))
+    }
+
+    /// The class of all keys that are not declared, if there is only one.
+    pub(crate) fn only_class(&self) -> Option<u32> {
+        let is_open = |&class: &u32| bit(&self.open, class);
+        let mut open = (0..self.table.len()).filter(is_open);
+        open.next().filter(|_| open.next().is_none())
     }
 }
 

@@ -187,6 +187,14 @@ impl Machine {
             None
         };
         if let Some(explored) = explored {
+            if let Some(only) = explored.only_class() {
+                // Nothing tells other keys apart: `.*` is in every key.
+                let holding = explored.table.holding(only);
+                site.table = ClassTable::single(holding);
+                site.patterns = Box::default();
+                set_bit(&mut site.classes, 0);
+                return Ok(());
+            }
             site.table = explored.table;
             site.classes = explored.open;
             site.key_classes = explored.key_classes;
@@ -256,7 +264,7 @@ impl Machine {
             site.forget_patterns();
             return Ok(());
         }
-        if site.key_classes.is_some() {
+        if site.key_classes.is_some() || site.patterns.is_empty() {
             // Every class has more keys than can be declared.
             return Ok(());
         }
@@ -285,7 +293,10 @@ impl Machine {
         names: &mut Vec<(NameId, bool)>,
     ) -> Result<(), AutomatonError> {
         // Every class has many, or some keys may be of several.
-        if site.key_classes.is_some() || !site.leasts.is_empty() {
+        if site.key_classes.is_some()
+            || site.patterns.is_empty()
+            || !site.leasts.is_empty()
+        {
             return Ok(());
         }
         let declared = Regex::literals(self.algebra.texts(names));

@@ -6,6 +6,8 @@ use maskwright_grammar_core::automaton::{AutomatonError, Hint, StateId};
 use smallvec::SmallVec;
 
 use super::{
+    classes::ClassTrie,
+    ends::EndTable,
     run::{HINT_SIZE, MAX_NESTING, Run, Task},
     scan::Code,
     walk::Part,
@@ -118,23 +120,51 @@ impl Run<'_, '_> {
         Ok(true)
     }
 
-    /// Takes the tokens of `base`, and follows the paths that end it.
+    /// Takes the tokens of `base`, and follows the paths that end it: in the
+    /// trie by classes, as far as states are uniform there.
     fn start_ends(
         &mut self,
         task: Task,
         base: StateId,
         least: u32,
     ) -> Result<(), AutomatonError> {
-        let at = self.place(task);
+        let start = self.buffers.table.number(task.state);
+        let mut classes = None;
+        if let Some(start) = start {
+            let codes = self.codes(start)?;
+            let kept = !self.buffers.table.is_uniform(codes);
+            classes = self.classes_at(task, kept);
+        }
+        let at = match classes {
+            Some(classes) => classes.root.clone(),
+            None => self.place(task),
+        };
         let table = self.walker.ends(base, &at)?;
         self.buffers.sets.push(Arc::clone(&table.accepted));
-        let nodes = &*table.nodes;
-        if least > table.longest || nodes.len() < 2 {
+        if least > table.longest || table.nodes.len() < 2 {
             return Ok(());
         }
-        let Some(start) = self.buffers.table.number(task.state) else {
+        let Some(start) = start else {
             return self.arrive(task, true);
         };
+        match classes {
+            Some(classes) => {
+                let trie = self.add_place(&at, None);
+                let task = Task { trie, ..task };
+                self.follow_ends(task, start, &table, Some(classes))
+            }
+            None => self.follow_ends(task, start, &table, None),
+        }
+    }
+
+    fn follow_ends(
+        &mut self,
+        task: Task,
+        start: u16,
+        table: &EndTable,
+        classes: Option<&ClassTrie>,
+    ) -> Result<(), AutomatonError> {
+        let nodes = &*table.nodes;
         let mut above: Vec<(u32, u32)> = Vec::new();
         let (mut codes, mut end) = (self.codes(start)?, nodes[0].end);
         let mut index = 1;
@@ -144,21 +174,36 @@ impl Run<'_, '_> {
             }
             let node = nodes[index as usize];
             self.add_steps(1);
-            match self.buffers.table.step(codes, node.byte) {
-                Code::DEAD => index = node.end,
-                Code::RETURN | Code::OTHER => {
-                    if let Some(step) = self.row_of(codes)?.step(node.byte) {
-                        self.take(task, node.node, step)?;
-                    }
-                    index = node.end;
+            let code = self.buffers.table.step(codes, node.byte);
+            let Some(number) = code.number() else {
+                if code != Code::DEAD {
+                    let row = self.row_of(codes)?;
+                    let at = (node.node, node.byte);
+                    self.read_classed(task, row, classes, at, code)?;
                 }
-                code => {
-                    let number = code.number().unwrap_or(start);
-                    if node.end > index + 1 {
-                        above.push((codes, end));
-                        (codes, end) = (self.codes(number)?, node.end);
-                    }
+                index = node.end;
+                continue;
+            };
+            if node.end == index + 1 {
+                index += 1;
+                continue;
+            }
+            self.look_at(number)?;
+            let simple = self.buffers.table.simple(number).copied();
+            let is_free = classes.is_some_and(|it| it.is_free(node.node));
+            let codes_of = simple
+                .map(|simple| simple.codes)
+                .filter(|&it| !is_free || self.buffers.table.is_uniform(it));
+            match codes_of {
+                Some(below) => {
+                    above.push((codes, end));
+                    (codes, end) = (below, node.end);
                     index += 1;
+                }
+                None => {
+                    let state = self.buffers.table.state(number);
+                    self.leave_scan(task, state, classes, node.node);
+                    index = node.end;
                 }
             }
         }

@@ -121,8 +121,6 @@ impl Buffers {
 pub(super) struct Run<'w, 'a> {
     pub(super) walker: &'w mut Walker<'a>,
     pub(super) bottom: bool,
-    /// Whether places may be in the trie by classes.
-    may_class: bool,
     tries: SmallVec<[Place; 1]>,
     n_steps: usize,
     /// When to look at the limits again.
@@ -143,7 +141,6 @@ impl<'w, 'a> Run<'w, 'a> {
             buffers: walker.store.take_buffers(),
             walker,
             bottom,
-            may_class: false,
             tries: SmallVec::from_buf([place]),
             n_steps: 0,
             next_check: STEPS_TO_CHECK,
@@ -156,8 +153,6 @@ impl<'w, 'a> Run<'w, 'a> {
         state: StateId,
     ) -> Result<Walk, AutomatonError> {
         let row = self.walker.machine.row(state)?;
-        // Registers see the bytes that lead to a place.
-        self.may_class = !row.registers;
         let node = self.tries[0].at.node;
         let start = Task { state, stack: BASE, trie: 0, node };
         if !self.start_with_hint(start)? {
@@ -298,9 +293,8 @@ impl<'w, 'a> Run<'w, 'a> {
         kept: bool,
     ) -> Option<&'a ClassTrie> {
         let index: &'a TokenTrie = self.walker.index;
-        let is_root = self.may_class
-            && task.node == 0
-            && self.trie(task).id() == index.root().trie.id();
+        let is_root =
+            task.node == 0 && self.trie(task).id() == index.root().trie.id();
         if is_root { index.classes(kept) } else { None }
     }
 

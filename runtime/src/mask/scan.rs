@@ -164,7 +164,7 @@ impl ScanTable {
     }
 
     /// Returns true if a table does the same on all bytes of each class.
-    fn is_uniform(&mut self, codes: u32) -> bool {
+    pub(super) fn is_uniform(&mut self, codes: u32) -> bool {
         let codes = codes as usize;
         let table = &self.codes[codes];
         *self.uniform[codes].get_or_insert_with(|| is_uniform(table))
@@ -224,16 +224,8 @@ impl<'a> Run<'_, 'a> {
             let Some(number) = code.number() else {
                 if code != Code::DEAD {
                     let row = self.row_of(codes)?;
-                    match classes {
-                        // What leaves the frame is a place of real bytes.
-                        Some(classes)
-                            if code != Code::RETURN
-                                || classes.is_free(index) =>
-                        {
-                            self.read_members(task, row, classes, index)?;
-                        }
-                        _ => self.read(task, row, node.byte, index)?,
-                    }
+                    let at = (index, node.byte);
+                    self.read_classed(task, row, classes, at, code)?;
                 }
                 index = node.end;
                 continue;
@@ -286,14 +278,27 @@ impl<'a> Run<'_, 'a> {
         self.check_steps()
     }
 
-    /// Reads the bytes of the members of a node in a state of the real trie.
-    fn read_members(
+    /// Takes a step that does not only read, at a node that `byte` leads to.
+    pub(super) fn read_classed(
         &mut self,
         task: Task,
         row: &'a Row,
-        classes: &ClassTrie,
-        node: u32,
+        classes: Option<&ClassTrie>,
+        (node, byte): (u32, u8),
+        code: Code,
     ) -> Result<(), AutomatonError> {
+        let Some(classes) = classes else {
+            return self.read(task, row, byte, node);
+        };
+        // What leaves the frame is a place of real bytes. One that stands for
+        // itself is that of the real trie: registers may know how it is come
+        // by.
+        if code == Code::RETURN
+            && !classes.is_free(node)
+            && classes.members(node).len() > 1
+        {
+            return self.read(task, row, byte, node);
+        }
         let task = Task { trie: 0, ..task };
         let trie = self.held_trie(task);
         for &member in classes.members(node) {
@@ -304,7 +309,7 @@ impl<'a> Run<'_, 'a> {
     }
 
     /// Goes on at a node one step at a time, in the real trie.
-    fn leave_scan(
+    pub(super) fn leave_scan(
         &mut self,
         task: Task,
         state: StateId,
