@@ -194,17 +194,14 @@ impl Run<'_, '_> {
             let codes_of = simple
                 .map(|simple| simple.codes)
                 .filter(|&it| !is_free || self.buffers.table.is_uniform(it));
-            match codes_of {
-                Some(below) => {
-                    above.push((codes, end));
-                    (codes, end) = (below, node.end);
-                    index += 1;
-                }
-                None => {
-                    let state = self.buffers.table.state(number);
-                    self.leave_scan(task, state, classes, node.node);
-                    index = node.end;
-                }
+            if let Some(below) = codes_of {
+                above.push((codes, end));
+                (codes, end) = (below, node.end);
+                index += 1;
+            } else {
+                let state = self.buffers.table.state(number);
+                self.leave_scan(task, state, classes, node.node);
+                index = node.end;
             }
         }
         Ok(())
