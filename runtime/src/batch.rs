@@ -1,11 +1,12 @@
 //! Masks of many sequences at once.
 //!
 //! A [`BatchMatcher`] is a standing pool of threads that makes the masks of
-//! one decode step of a batch, each under a grammar of its own. Masks that came
-//! before are kept and take less than a microsecond: these are copied on the
-//! calling thread, where handing them to another one would cost more than it
-//! saves. What is left, which is new and may take milliseconds, goes to the
-//! pool, a grammar a task.
+//! one decode step of a batch, each under a grammar of its own. Most masks of
+//! a step are put together from what is known already and take a microsecond:
+//! these are made on the calling thread, where handing them to another one
+//! would cost more than it saves. What is left, which is new and may take
+//! milliseconds, goes to the pool, a grammar a task, and so do rows whose last
+//! mask was new.
 //!
 //! A step may have a deadline, say the moment at which the logits arrive.
 //! Masks that are not finished by then are reported as late, and asked for
@@ -164,8 +165,8 @@ pub struct BatchMatcher {
     pool: ThreadPool,
 }
 
-/// Up to so many rows that are not kept are looked at on the calling thread:
-/// to wake another one takes longer than to put a few masks together.
+/// Up to so many rows are looked at on the calling thread in any case: to wake
+/// another one takes longer than to put a few masks together.
 const FEW_ROWS: usize = 3;
 
 /// The rows of one grammar that are new, and where they go on.
@@ -217,12 +218,18 @@ impl BatchMatcher {
         }
     }
 
-    /// Makes all masks: those that are kept here, the others on the pool.
+    /// Makes all masks: what is likely to be known here, the rest on the pool.
     fn fill_all(&self, rows: &mut [BatchRow<'_>]) -> Vec<RowResult> {
         let mut results = Vec::with_capacity(rows.len());
         let mut open = Vec::new();
         for (index, row) in rows.iter_mut().enumerate() {
-            results.push(match row.matcher.kept_mask_into(row.words) {
+            // Where the last mask took something new, this one may as well.
+            let known = if was_known(row.matcher) {
+                row.matcher.known_mask_into(row.words)
+            } else {
+                Ok(None)
+            };
+            results.push(match known {
                 Ok(Some(forbids_any)) => Ok(RowMask::Done { forbids_any }),
                 Ok(None) => {
                     open.push((index, row));
@@ -380,6 +387,12 @@ fn finish(
     row.matcher.set_stats(stats);
     let forbids_any = mask.n_allowed() < mask.len();
     Ok(RowMask::Done { forbids_any })
+}
+
+/// Whether the last mask of a matcher took nothing new.
+fn was_known(matcher: &Matcher) -> bool {
+    let stats = matcher.mask_stats();
+    stats.is_hit() && stats.n_known > 0
 }
 
 /// Makes a mask on the thread that asks. Who panics fails alone.

@@ -211,23 +211,6 @@ impl CompiledGrammar {
         lock(&self.store).absorb(other);
     }
 
-    /// Copies the mask of `configuration` if it is kept whole and nobody else
-    /// is at it.
-    pub(crate) fn copy_kept(
-        &self,
-        configuration: &Configuration,
-        blocks: &mut [usize],
-    ) -> Result<bool, AutomatonError> {
-        let accepting = self.is_accepting(configuration)?;
-        let Some(mut store) = self.try_lock_store() else { return Ok(false) };
-        let ground = Ground::new(configuration, accepting);
-        let kept = store.finished().get(ground);
-        if let Some(mask) = kept {
-            mask.copy_into(blocks);
-        }
-        Ok(kept.is_some())
-    }
-
     /// Does what [`CompiledGrammar::fill`] does if no walk has to be made
     /// for it and nobody else is at it. Otherwise returns none, and `blocks`
     /// holds anything.

@@ -192,30 +192,6 @@ impl Matcher {
         result.map_err(AutomatonError::Interrupted)?
     }
 
-    /// Does what [`Matcher::mask_into`] does if the mask is kept whole.
-    /// Otherwise returns none, and `words` holds anything.
-    pub(crate) fn kept_mask_into(
-        &mut self,
-        words: &mut [u32],
-    ) -> Result<Option<bool>, MatcherError> {
-        self.check_unfinished()?;
-        let start = self.clock();
-        let n_logits = self.mask.len();
-        let in_place = token_mask::blocks_of(words, n_logits);
-        let is_in_place = in_place.is_some();
-        let blocks = in_place.unwrap_or(self.mask.blocks_mut());
-        if !self.grammar.copy_kept(&self.state.configuration, blocks)? {
-            return Ok(None);
-        }
-        let forbids_any = token_mask::forbids_any(blocks, n_logits);
-        self.set_stats(MaskStats::known());
-        self.stop_clock(start);
-        if !is_in_place {
-            self.mask.copy_into(words)?;
-        }
-        Ok(Some(forbids_any))
-    }
-
     /// Does what [`Matcher::mask_into`] does if that takes nothing new: no
     /// walk has to be made, and no other thread is waited for. Otherwise
     /// returns none, and `words` holds anything.
