@@ -8,9 +8,9 @@
 
 use std::{
     fmt,
-    sync::{Arc, Mutex, MutexGuard, TryLockError},
+    sync::{Arc, Mutex, MutexGuard, OnceLock, TryLockError},
     thread,
-    time::Duration,
+    time::{Duration, Instant},
 };
 
 use maskwright_grammar_core::{
@@ -26,6 +26,7 @@ use crate::{
         Filled, Filler, Ground, KeptMask, MaskStats, SharedStore, TokenMask,
         TokenTrie, WalkStore, Walker, copy_blocks, insert_all, lock, remove,
     },
+    saved::{DEAR, GrammarFileError, Notes, Origin, Place, Writer},
     vocabulary::{TokenId, TokenKind, Vocabulary},
 };
 
@@ -44,6 +45,10 @@ pub struct CompiledGrammar {
     store: Mutex<WalkStore>,
     /// The walks of the shared machine, kept with the vocabulary.
     shared: Option<SharedStore>,
+    /// What it was compiled from, if that is known.
+    origin: Option<Arc<dyn Origin>>,
+    /// The texts after which masks took long, once they are asked for.
+    notes: OnceLock<Mutex<Notes>>,
 }
 
 /// An atom whose token is known.
@@ -83,7 +88,19 @@ impl CompiledGrammar {
             limits: StackLimits::default(),
             store: Mutex::default(),
             shared,
+            origin: None,
+            notes: OnceLock::new(),
         })
+    }
+
+    /// Sets what the grammar was compiled from.
+    #[must_use]
+    pub(crate) fn with_origin(
+        mut self,
+        origin: Option<Arc<dyn Origin>>,
+    ) -> CompiledGrammar {
+        self.origin = origin;
+        self
     }
 
     /// Sets how large the stacks of a matcher may grow.
@@ -108,6 +125,15 @@ impl CompiledGrammar {
         &self.tokens
     }
 
+    /// Has matchers that are made from now on keep their text as far as
+    /// 16 KiB, and this grammar those texts after which a mask took long:
+    /// [`CompiledGrammar::save`] writes these masks to a file. That takes a
+    /// look at the clock a mask that is not kept whole. A grammar that masks
+    /// were loaded to remembers texts from then on.
+    pub fn remember_texts(&self) {
+        self.notes.get_or_init(Mutex::default);
+    }
+
     /// Returns about how many bytes the grammar's own walks hold.
     pub fn cache_bytes(&self) -> usize {
         lock(&self.store).memory()
@@ -117,7 +143,8 @@ impl CompiledGrammar {
     /// machine. What it shares with others is not counted: the vocabulary,
     /// and the machine that all schemas have in common.
     pub fn memory_usage(&self) -> usize {
-        self.cache_bytes() + self.automaton.memory_usage()
+        let notes = self.notes.get().map_or(0, |notes| lock(notes).memory());
+        self.cache_bytes() + self.automaton.memory_usage() + notes
     }
 
     /// The same without waiting for a mask that is being made: none if one
@@ -180,10 +207,117 @@ impl CompiledGrammar {
             None => {}
         }
         self.forget_if_full(&mut store);
-        let filled = self.fill_with(&mut store, configuration, blocks)?;
+        let start = self.notes.get().map(|_| Instant::now());
+        let mut filled = self.fill_with(&mut store, configuration, blocks)?;
         self.fill_rest(configuration, accepting, blocks)?;
         self.keep(&mut store, ground, filled, blocks);
+        if let Some(start) = start {
+            let took_long = start.elapsed() >= DEAR;
+            filled.stats.dear_depth = filled
+                .depth
+                .filter(|_| self.is_dear(configuration, took_long));
+        }
         Ok((None, filled.stats))
+    }
+
+    /// Returns whether the mask of `configuration` is one to be noted.
+    fn is_dear(&self, configuration: &Configuration, took_long: bool) -> bool {
+        let ([top], Some(notes)) = (configuration.tops(), self.notes.get())
+        else {
+            return false;
+        };
+        self.keeps_masks()
+            && (took_long || lock(notes).has_state(top.frame.state))
+    }
+
+    /// Returns whether texts are noted.
+    pub(crate) fn remembers(&self) -> bool {
+        self.keeps_masks() && self.notes.get().is_some()
+    }
+
+    /// Notes that the mask after `text`, which has led to `configuration` and
+    /// depends on `depth` frames below its top, is dear.
+    pub(crate) fn note(
+        &self,
+        configuration: &Configuration,
+        depth: u32,
+        text: &[u8],
+    ) -> Result<(), AutomatonError> {
+        let accepting = self.is_accepting(configuration)?;
+        let hash = Ground::new(configuration, accepting).hash(depth);
+        if let ([top], Some(hash), Some(notes)) =
+            (configuration.tops(), hash, self.notes.get())
+        {
+            lock(notes).add(top.frame.state, hash, text);
+        }
+        Ok(())
+    }
+
+    /// Returns the texts that were noted.
+    pub(crate) fn noted_texts(&self) -> Vec<Box<[u8]>> {
+        self.notes.get().map_or(Vec::new(), |notes| lock(notes).texts())
+    }
+
+    /// Returns whether texts were noted that are in no file.
+    pub(crate) fn has_new_texts(&self) -> bool {
+        self.notes.get().is_some_and(|notes| lock(notes).is_new())
+    }
+
+    /// Returns how many texts were noted.
+    pub(crate) fn n_texts(&self) -> usize {
+        self.notes.get().map_or(0, |notes| lock(notes).len())
+    }
+
+    /// Says that a file has so many of the texts.
+    pub(crate) fn set_saved(&self, n_texts: usize) {
+        if let Some(notes) = self.notes.get() {
+            lock(notes).set_saved(n_texts);
+        }
+    }
+
+    /// Returns everything that masks of this grammar depend on, as bytes.
+    pub(crate) fn origin_bytes(&self) -> Result<Vec<u8>, GrammarFileError> {
+        let origin = self.origin.as_ref().ok_or(GrammarFileError::NoSource)?;
+        let mut out = Writer::default();
+        out.number(self.vocabulary().fingerprint());
+        let StackLimits { max_configurations, max_depth } = self.limits;
+        out.number(max_configurations as u64);
+        out.number(max_depth as u64);
+        origin.write(&mut out)?;
+        Ok(out.into_bytes())
+    }
+
+    /// Keeps the masks of places, and returns of how many it did not have
+    /// them.
+    pub(crate) fn put_places(
+        &self,
+        places: &[Place],
+        masks: &[KeptMask],
+    ) -> usize {
+        let mut n_put = 0;
+        let mut store = lock(&self.store);
+        for place in places {
+            let ground = Ground::new(&place.configuration, place.is_accepting);
+            let mask = masks[place.mask].clone();
+            n_put +=
+                usize::from(store.finished().put(ground, place.depth, mask));
+        }
+        drop(store);
+        let mut notes = lock(self.notes.get_or_init(Mutex::default));
+        let is_new = notes.is_new();
+        for Place { configuration, is_accepting, depth, text, .. } in places {
+            let ground = Ground::new(configuration, *is_accepting);
+            if let ([top], Some(hash), Some(text)) =
+                (configuration.tops(), ground.hash(*depth), text)
+            {
+                notes.add(top.frame.state, hash, text);
+            }
+        }
+        if !is_new {
+            let n_texts = notes.len();
+            notes.set_saved(n_texts);
+        }
+        n_put
     }
 
     /// Makes `blocks` the tokens that walks allow, which are kept in `store`.
@@ -243,7 +377,7 @@ impl CompiledGrammar {
         Walker::new(self.machine(), &self.tokens, store, shared)
     }
 
-    fn is_accepting(
+    pub(crate) fn is_accepting(
         &self,
         configuration: &Configuration,
     ) -> Result<bool, AutomatonError> {
@@ -258,14 +392,19 @@ impl CompiledGrammar {
         filled: Filled,
         blocks: &[usize],
     ) {
-        let is_of_walks = self.tokens.long_tokens().is_empty()
-            && self.own_atoms.is_empty()
-            && self.shared_atoms.is_empty();
-        let Some(depth) = filled.depth.filter(|_| is_of_walks) else {
+        let Some(depth) = filled.depth.filter(|_| self.keeps_masks()) else {
             return;
         };
         let mask = (blocks, self.vocabulary().n_logits());
         store.finished().keep(ground, depth, filled.n_walks, mask);
+    }
+
+    /// Returns whether masks are made of walks alone, so that they can be
+    /// kept.
+    pub(crate) fn keeps_masks(&self) -> bool {
+        self.tokens.long_tokens().is_empty()
+            && self.own_atoms.is_empty()
+            && self.shared_atoms.is_empty()
     }
 
     /// Takes the lock of the walks if nobody else has it.
@@ -303,7 +442,7 @@ impl CompiledGrammar {
 
     /// Adds to a mask what is no part of walks: tokens that are too long,
     /// tokens by name, and the end.
-    fn fill_rest(
+    pub(crate) fn fill_rest(
         &self,
         configuration: &Configuration,
         accepting: bool,

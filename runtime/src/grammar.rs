@@ -48,6 +48,7 @@ pub use self::{
 use crate::{
     compiled::{BindError, CompiledGrammar},
     mask::TokenTrie,
+    saved::Origin,
 };
 
 /// A set of texts, as a lazily built automaton over bytes.
@@ -56,6 +57,8 @@ pub struct Grammar {
     automaton: Arc<dyn Automaton>,
     warnings: Arc<[String]>,
     schema: Option<Arc<Compiled>>,
+    /// What it was compiled from, if that is known.
+    origin: Option<Arc<dyn Origin>>,
 }
 
 impl Grammar {
@@ -94,6 +97,7 @@ impl Grammar {
             automaton: Arc::clone(&compiled.automaton),
             warnings: compiled.warnings.clone().into(),
             schema: Some(Arc::new(compiled)),
+            origin: None,
         }
     }
 
@@ -203,7 +207,14 @@ impl Grammar {
 
     /// Wraps a machine of your own.
     pub fn from_automaton(automaton: Arc<dyn Automaton>) -> Grammar {
-        Grammar { automaton, warnings: Arc::default(), schema: None }
+        let warnings = Arc::default();
+        Grammar { automaton, warnings, schema: None, origin: None }
+    }
+
+    /// Sets what the grammar was compiled from.
+    pub(crate) fn with_origin(mut self, origin: Arc<dyn Origin>) -> Grammar {
+        self.origin = Some(origin);
+        self
     }
 
     /// Brings this grammar and a vocabulary together.
@@ -216,7 +227,8 @@ impl Grammar {
         tokens: &Arc<TokenTrie>,
     ) -> Result<Arc<CompiledGrammar>, BindError> {
         let automaton = Arc::clone(&self.automaton);
-        CompiledGrammar::new(automaton, Arc::clone(tokens)).map(Arc::new)
+        let compiled = CompiledGrammar::new(automaton, Arc::clone(tokens))?;
+        Ok(Arc::new(compiled.with_origin(self.origin.clone())))
     }
 
     /// Returns the machine.

@@ -95,7 +95,7 @@ pub struct Precomputed {
 }
 
 /// The states of the upper frames of all stacks, in order.
-type PlaceKey = Vec<[Option<StateId>; DEPTH]>;
+pub(crate) type PlaceKey = Vec<[Option<StateId>; DEPTH]>;
 
 /// What a thread works with.
 struct Bench {
@@ -236,52 +236,53 @@ impl Job<'_> {
         lock(&self.benches).push(bench);
         let n_walks = filled?.stats.n_walks as usize;
         self.n_walks.fetch_add(n_walks, Ordering::Relaxed);
-        self.after(place)
-    }
-
-    /// Returns what may follow a place, by one byte of each run of bytes that
-    /// all states read alike, and by each token that the grammar names.
-    fn after(
-        &self,
-        place: &Configuration,
-    ) -> Result<Vec<Configuration>, AutomatonError> {
-        let machine = self.grammar.machine();
-        let limits = self.grammar.limits();
-        let reach = place.closure(machine, limits, true)?;
-        let mut is_first = [false; 257];
-        let mut atoms: Vec<(bool, AtomId)> = Vec::new();
-        for top in reach.tops() {
-            let state = top.frame.state;
-            let row = machine.row(state)?;
-            for range in row.ranges() {
-                is_first[usize::from(range.lo)] = true;
-                is_first[usize::from(range.hi) + 1] = true;
-            }
-            let here = row.atoms.iter();
-            atoms.extend(here.map(|&(atom, _)| (state.is_shared(), atom)));
-        }
-        atoms.sort_unstable();
-        atoms.dedup();
-        let mut after = Vec::new();
-        for byte in 0..=u8::MAX {
-            if is_first[usize::from(byte)] {
-                let symbol = Symbol::Byte(byte);
-                after.push(reach.step(machine, limits, symbol)?);
-            }
-        }
-        for atom in atoms {
-            let stands_for = |state: StateId, other: AtomId| {
-                (state.is_shared(), other) == atom
-            };
-            let symbol = Symbol::Token(&stands_for);
-            after.push(reach.step(machine, limits, symbol)?);
-        }
-        after.retain(|place| !place.tops().is_empty());
-        Ok(after)
+        let after = places_after(self.grammar, place)?;
+        Ok(after.into_iter().map(|(_, place)| place).collect())
     }
 }
 
-fn key_of(place: &Configuration) -> PlaceKey {
+/// Returns what may follow a place, by one byte of each run of bytes that
+/// all states read alike, and (without a byte) by each token that the grammar
+/// names.
+pub(crate) fn places_after(
+    grammar: &CompiledGrammar,
+    place: &Configuration,
+) -> Result<Vec<(Option<u8>, Configuration)>, AutomatonError> {
+    let machine = grammar.machine();
+    let limits = grammar.limits();
+    let reach = place.closure(machine, limits, true)?;
+    let mut is_first = [false; 257];
+    let mut atoms: Vec<(bool, AtomId)> = Vec::new();
+    for top in reach.tops() {
+        let state = top.frame.state;
+        let row = machine.row(state)?;
+        for range in row.ranges() {
+            is_first[usize::from(range.lo)] = true;
+            is_first[usize::from(range.hi) + 1] = true;
+        }
+        let here = row.atoms.iter();
+        atoms.extend(here.map(|&(atom, _)| (state.is_shared(), atom)));
+    }
+    atoms.sort_unstable();
+    atoms.dedup();
+    let mut after = Vec::new();
+    for byte in 0..=u8::MAX {
+        if is_first[usize::from(byte)] {
+            let symbol = Symbol::Byte(byte);
+            after.push((Some(byte), reach.step(machine, limits, symbol)?));
+        }
+    }
+    for atom in atoms {
+        let stands_for =
+            |state: StateId, other: AtomId| (state.is_shared(), other) == atom;
+        let symbol = Symbol::Token(&stands_for);
+        after.push((None, reach.step(machine, limits, symbol)?));
+    }
+    after.retain(|(_, place)| !place.tops().is_empty());
+    Ok(after)
+}
+
+pub(crate) fn key_of(place: &Configuration) -> PlaceKey {
     let mut key = PlaceKey::new();
     for top in place.tops() {
         let mut frames = [None; DEPTH];

@@ -86,6 +86,12 @@ impl Stack {
         self.0.as_ref().map_or(0, |node| Arc::as_ptr(node) as usize)
     }
 
+    /// Returns a hash that is equal for stacks that are
+    /// [equal](Stack::is_equal).
+    pub fn content_hash(&self) -> u64 {
+        self.0.as_ref().map_or(0, |node| node.hash)
+    }
+
     /// Returns true if both hold the same stacks in the same order.
     pub fn is_equal(&self, other: &Stack) -> bool {
         let mut pending = vec![(self, other)];

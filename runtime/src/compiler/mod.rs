@@ -16,6 +16,9 @@
 //! which count steps. [`Compiler::compile_within`] bounds its time, and can be
 //! cancelled.
 //!
+//! [`Compiler::with_directory`] keeps the masks that are dear to make in files
+//! as well, so that they are there after a restart.
+//!
 //! # Example
 //!
 //! ```
@@ -35,6 +38,7 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
+mod directory;
 mod flight;
 mod source;
 
@@ -42,18 +46,23 @@ use std::{
     collections::BTreeMap,
     fmt,
     hash::{BuildHasher, Hash, Hasher, RandomState},
+    path::PathBuf,
     sync::{Arc, Mutex},
 };
 
 use hashbrown::HashTable;
-use maskwright_grammar_core::interrupt::{self, Interrupt, Interrupted};
+use maskwright_grammar_core::{
+    automaton::AutomatonError,
+    interrupt::{self, Interrupt, Interrupted},
+};
 
-use self::flight::Flight;
 pub use self::source::GrammarSource;
+use self::{directory::Directory, flight::Flight};
 use crate::{
     compiled::{BindError, CompiledGrammar},
     grammar::{Grammar, GrammarError},
     mask::{TokenTrie, lock},
+    saved::{GrammarFileError, SaveOptions},
 };
 
 /// A grammar that was compiled, by itself and bound to a vocabulary.
@@ -74,6 +83,7 @@ pub struct Compiler {
     hasher: RandomState,
     /// Held for look-ups only, never while anything is compiled or dropped.
     cache: Mutex<Cache>,
+    directory: Option<Directory>,
 }
 
 /// What a [`Compiler`] has done.
@@ -90,6 +100,26 @@ pub struct CompilerStats {
     pub n_compiled: u64,
     /// How many grammars had to go for others.
     pub n_evicted: u64,
+    /// How many grammars found their masks in a file.
+    pub n_loaded: u64,
+    /// How many files there were that could not be used: of another version,
+    /// damaged, or not readable.
+    pub n_refused_files: u64,
+}
+
+/// What [`Compiler::save`] has done.
+#[derive(Debug, Default)]
+#[non_exhaustive]
+pub struct DirectoryReport {
+    /// How many files were written.
+    pub n_written: usize,
+    /// How many files were removed since there were too many.
+    pub n_removed: usize,
+    /// How many bytes all files have now.
+    pub n_bytes: u64,
+    /// What went wrong. Nothing depends on it: masks are made when they are
+    /// needed.
+    pub warnings: Vec<GrammarFileError>,
 }
 
 #[derive(Default)]
@@ -107,7 +137,7 @@ struct Cache {
 struct Entry {
     hash: u64,
     tokens: Arc<TokenTrie>,
-    source: GrammarSource,
+    source: Arc<GrammarSource>,
     state: State,
 }
 
@@ -129,7 +159,7 @@ enum Found {
     Ready(Compilation),
     Open(Arc<Flight>),
     /// Nothing: the caller is to compile it.
-    New(Arc<Flight>),
+    New(Arc<Flight>, Arc<GrammarSource>),
 }
 
 impl Compiler {
@@ -141,7 +171,45 @@ impl Compiler {
             max_bytes,
             hasher: RandomState::new(),
             cache: Mutex::default(),
+            directory: None,
         }
+    }
+
+    /// Has the compiler look for the masks of each grammar that it compiles
+    /// in a directory, where [`Compiler::save`] puts them. All files in it
+    /// have `max_bytes` together at most.
+    ///
+    /// Any number of processes may use one directory. What somebody has
+    /// forged in it gives wrong masks; see [`saved`](crate::saved).
+    ///
+    /// ```
+    /// # use std::sync::Arc;
+    /// # use maskwright::mask::TokenTrie;
+    /// # use maskwright::vocabulary::{TokenId, Vocabulary};
+    /// use maskwright::compiler::{Compiler, GrammarSource};
+    /// use maskwright::saved::SaveOptions;
+    ///
+    /// # let vocabulary = Vocabulary::from_tokens(["1", "</s>"], [TokenId(1)])?;
+    /// # let trie = Arc::new(TokenTrie::new(Arc::new(vocabulary)));
+    /// # let folder = tempfile::tempdir()?;
+    /// # let folder = folder.path();
+    /// let compiler = Compiler::new(64 << 20).with_directory(folder, 1 << 30);
+    /// let source = GrammarSource::schema(r#"{"type": "integer"}"#);
+    /// compiler.compile(&trie, &source)?;
+    /// // Once a minute, and before the process ends, where nobody waits:
+    /// for warning in compiler.save(&SaveOptions::default()).warnings {
+    ///     eprintln!("{warning}");
+    /// }
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    #[must_use]
+    pub fn with_directory(
+        mut self,
+        path: impl Into<PathBuf>,
+        max_bytes: u64,
+    ) -> Compiler {
+        self.directory = Some(Directory::new(path.into(), max_bytes));
+        self
     }
 
     /// Returns the grammar of `source` bound to `tokens`, which is compiled
@@ -175,8 +243,8 @@ impl Compiler {
                         return result;
                     }
                 }
-                Found::New(flight) => {
-                    return self.lead(hash, &flight, tokens, source);
+                Found::New(flight, source) => {
+                    return self.lead(hash, &flight, tokens, &source);
                 }
             }
         }
@@ -223,11 +291,14 @@ impl Compiler {
         hash: u64,
         flight: &Arc<Flight>,
         tokens: &Arc<TokenTrie>,
-        source: &GrammarSource,
+        source: &Arc<GrammarSource>,
     ) -> Result<Compilation, CompileError> {
         // Takes the entry away again, whatever happens from here on.
         let landing = Landing { compiler: self, hash, flight };
-        let result = compile(tokens, source);
+        let result = compile(tokens, source).and_then(|compilation| {
+            self.load(&compilation.compiled)?;
+            Ok(compilation)
+        });
         if let Ok(compilation) = &result {
             let bytes = measure(compilation).unwrap_or(0) + source.memory();
             let gone = {
@@ -243,6 +314,63 @@ impl Compiler {
         }
         drop(landing);
         result
+    }
+
+    /// Looks for the masks of a new grammar.
+    fn load(&self, compiled: &CompiledGrammar) -> Result<(), Interrupted> {
+        let Some(directory) = &self.directory else { return Ok(()) };
+        let loaded = directory.load(compiled);
+        interrupt::confirm()?;
+        let (n_loaded, n_refused) = match loaded {
+            Ok(Some(_)) => (1, 0),
+            Ok(None) => (0, 0),
+            // A grammar of which there can be no file.
+            Err(
+                GrammarFileError::NoSource
+                | GrammarFileError::Reference { .. },
+            ) => return Ok(()),
+            Err(GrammarFileError::Automaton(AutomatonError::Interrupted(
+                interrupted,
+            ))) => return Err(interrupted),
+            Err(_) => (0, 1),
+        };
+        compiled.remember_texts();
+        let stats = &mut lock(&self.cache).stats;
+        stats.n_loaded += n_loaded;
+        stats.n_refused_files += n_refused;
+        Ok(())
+    }
+
+    /// Writes the masks of the grammars that are kept to the directory, if
+    /// there is one: those that took long since they were written last. Then
+    /// removes the files that were not used for the longest time, until the
+    /// rest has as many bytes as it may.
+    ///
+    /// Nothing else writes there. Masks are made again for it: call it once a
+    /// minute, say, and before the process ends, on a thread that nobody
+    /// waits for. Grammars that had to leave the cache before are lost.
+    pub fn save(&self, options: &SaveOptions) -> DirectoryReport {
+        let mut report = DirectoryReport::default();
+        let Some(directory) = &self.directory else { return report };
+        let all = lock(&self.cache).compilations();
+        for Compilation { compiled, .. } in all {
+            if !compiled.has_new_texts() {
+                continue;
+            }
+            match directory.save(&compiled, options) {
+                Ok(true) => report.n_written += 1,
+                Ok(false) => break,
+                Err(error) => report.warnings.push(error),
+            }
+        }
+        match directory.trim() {
+            Ok((n_removed, n_bytes)) => {
+                report.n_removed = n_removed;
+                report.n_bytes = n_bytes;
+            }
+            Err(error) => report.warnings.push(error),
+        }
+        report
     }
 
     /// Returns about how many bytes the grammars that are kept hold, as they
@@ -288,9 +416,9 @@ impl Compiler {
 
 fn compile(
     tokens: &Arc<TokenTrie>,
-    source: &GrammarSource,
+    source: &Arc<GrammarSource>,
 ) -> Result<Compilation, CompileError> {
-    let grammar = source.compile();
+    let grammar = source.compile_shared();
     // What was found out in a hurry is neither a grammar nor an error.
     interrupt::confirm()?;
     let grammar = grammar?;
@@ -313,7 +441,7 @@ impl Cache {
     ) -> Found {
         self.clock += 1;
         let is_it = |entry: &Entry| {
-            Arc::ptr_eq(&entry.tokens, tokens) && entry.source == *source
+            Arc::ptr_eq(&entry.tokens, tokens) && *entry.source == *source
         };
         match self.entries.find_mut(hash, is_it) {
             Some(Entry { state: State::Ready(ready), source, .. }) => {
@@ -335,14 +463,15 @@ impl Cache {
             None => {
                 self.stats.n_compiled += 1;
                 let flight = Arc::<Flight>::default();
+                let source = Arc::new(source.clone());
                 let entry = Entry {
                     hash,
                     tokens: Arc::clone(tokens),
-                    source: source.clone(),
+                    source: Arc::clone(&source),
                     state: State::Open(Arc::clone(&flight)),
                 };
                 self.entries.insert_unique(hash, entry, |entry| entry.hash);
-                Found::New(flight)
+                Found::New(flight, source)
             }
         }
     }
@@ -387,6 +516,15 @@ impl Cache {
             }
         }
         gone
+    }
+
+    /// Returns the grammars that are ready.
+    fn compilations(&self) -> Vec<Compilation> {
+        let ready = |entry: &Entry| match &entry.state {
+            State::Ready(ready) => Some(ready.compilation.clone()),
+            State::Open(_) => None,
+        };
+        self.entries.iter().filter_map(ready).collect()
     }
 
     fn measure_all(&mut self) {

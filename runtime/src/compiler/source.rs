@@ -13,6 +13,7 @@ use crate::grammar::{
     GbnfOptions, Grammar, GrammarError, NamedGrammar, SchemaOptions,
     StructuralTags, Tool, ToolStyle,
 };
+use crate::saved::{GrammarFileError, Origin, Writer};
 
 /// What a grammar is compiled from, as servers are given it.
 ///
@@ -89,6 +90,19 @@ impl GrammarSource {
     ///
     /// Fails as the constructor of [`Grammar`] for this kind does.
     pub fn compile(&self) -> Result<Grammar, GrammarError> {
+        GrammarSource::compile_shared(&Arc::new(self.clone()))
+    }
+
+    /// Does what [`GrammarSource::compile`] does. The grammar keeps the
+    /// source, so that its masks can be saved.
+    pub(super) fn compile_shared(
+        self: &Arc<GrammarSource>,
+    ) -> Result<Grammar, GrammarError> {
+        let origin = Arc::clone(self);
+        self.compile_alone().map(|grammar| grammar.with_origin(origin))
+    }
+
+    fn compile_alone(&self) -> Result<Grammar, GrammarError> {
         match self {
             GrammarSource::Schema { schema, options } => {
                 Grammar::from_schema(schema, options)
@@ -141,6 +155,84 @@ impl GrammarSource {
                         + named.sum::<usize>()
                 }
             }
+    }
+}
+
+/// Two sources write the same if and only if they are the same.
+impl Origin for GrammarSource {
+    fn write(&self, out: &mut Writer) -> Result<(), GrammarFileError> {
+        let mut head = |kind: &str, text: &str| {
+            out.list(kind.as_bytes());
+            out.list(text.as_bytes());
+        };
+        match self {
+            GrammarSource::Schema { schema, options } => {
+                head("schema", schema);
+                write_options(options, out);
+            }
+            GrammarSource::Regex(regex) => head("regex", regex),
+            GrammarSource::Choices(texts) => {
+                head("choices", "");
+                for text in texts {
+                    out.list(text.as_bytes());
+                }
+            }
+            GrammarSource::Gbnf { gbnf, options } => {
+                head("gbnf", gbnf);
+                let GbnfOptions { start_rule, schema, grammars } = options;
+                out.list(start_rule.as_bytes());
+                write_options(schema, out);
+                for (name, grammar) in grammars {
+                    let NamedGrammar::Gbnf(text) = grammar else {
+                        let name = name.clone();
+                        return Err(GrammarFileError::Reference { name });
+                    };
+                    out.list(name.as_bytes());
+                    out.list(text.as_bytes());
+                }
+            }
+            GrammarSource::Tags { json, options } => {
+                head("tags", json);
+                write_options(options, out);
+            }
+            GrammarSource::Tools { json, style, options } => {
+                head("tools", json);
+                out.list(format!("{style:?}").as_bytes());
+                write_options(options, out);
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Writes every option. Those that are plain values are written as they
+/// describe themselves: with all their fields.
+fn write_options(options: &SchemaOptions, out: &mut Writer) {
+    let SchemaOptions { text, parse, budgets } = options;
+    let parse::Options {
+        draft,
+        documents,
+        format,
+        known_formats,
+        backreferences,
+        lenient,
+        limits,
+    } = parse;
+    let plain = (
+        text,
+        budgets,
+        draft,
+        format,
+        known_formats,
+        backreferences,
+        lenient,
+        limits,
+    );
+    out.list(format!("{plain:?}").as_bytes());
+    out.number(documents.len() as u64);
+    for (address, document) in documents {
+        out.list(address.as_bytes());
+        out.list(document.to_string().as_bytes());
     }
 }
 

@@ -53,7 +53,7 @@ pub(super) fn compile(
     )?;
     let warnings = warnings.iter().map(ToString::to_string);
     let warnings = warnings.chain(linker.warnings.into_inner()).collect();
-    Ok(Grammar { automaton, warnings, schema: None })
+    Ok(Grammar { automaton, warnings, schema: None, origin: None })
 }
 
 struct Linker<'a> {

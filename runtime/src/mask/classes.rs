@@ -17,7 +17,9 @@
 
 use std::sync::{Arc, LazyLock};
 
-use super::trie::{Trie, TrieRef, index};
+use maskwright_grammar_core::interrupt;
+
+use super::trie::{NODES_TO_CHECK, Trie, TrieRef, index};
 use crate::saved::{Reader, Writer};
 
 /// The trie of the tokens with their bytes replaced.
@@ -91,6 +93,12 @@ static CLASS_OF: LazyLock<[u8; 256]> = LazyLock::new(|| {
     of
 });
 
+/// Returns whether whoever goes through all nodes is interrupted.
+fn must_stop(node: u32) -> bool {
+    (node as usize).is_multiple_of(NODES_TO_CHECK)
+        && interrupt::check().is_err()
+}
+
 /// Whether a table of 256 steps is the same on all bytes of each class.
 pub(super) fn is_uniform<T: PartialEq>(steps: &[T; 256]) -> bool {
     CLASSES.iter().all(|&(lo, hi)| {
@@ -102,6 +110,9 @@ pub(super) fn is_uniform<T: PartialEq>(steps: &[T; 256]) -> bool {
 impl ClassTrie {
     /// Builds the trie by classes of a whole vocabulary, all bytes but the
     /// first replaced if that is `kept`.
+    ///
+    /// If it is interrupted, it is only a part of that: ask
+    /// [`interrupt::confirm`] before it is kept.
     pub(crate) fn new(real: &TrieRef, kept: bool) -> ClassTrie {
         let start = if kept { Before::Start } else { Before::Text };
         let trie = &real.trie;
@@ -111,6 +122,9 @@ impl ClassTrie {
         let mut path: Vec<(u8, Before, u32)> = Vec::new();
         let size = real.size();
         for node in 1..size {
+            if must_stop(node) {
+                break;
+            }
             let at = trie.node(node);
             while path.last().is_some_and(|&(_, _, end)| end <= node) {
                 path.pop();
@@ -182,6 +196,9 @@ impl ClassTrie {
         let mut path: Vec<(u32, u32, Before)> = vec![(size, 0, start)];
         let mut pairs: Vec<(u32, u32)> = vec![(0, 0)];
         for node in 1..size {
+            if must_stop(node) {
+                break;
+            }
             let at = real.node(node);
             while path.len() > 1
                 && path.last().is_some_and(|&(end, _, _)| end <= node)

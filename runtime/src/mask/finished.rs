@@ -34,7 +34,7 @@ const USUAL: usize = 112;
 const MANY_WALKS: usize = 8;
 const FEW_WALKS_TIMES: u8 = 5;
 /// Masks of so many tokens at most are kept as lists.
-const MAX_LISTED: usize = 256;
+pub(crate) const MAX_LISTED: usize = 256;
 
 /// Masks by the frames that they depend on.
 #[derive(Debug, Default)]
@@ -58,6 +58,25 @@ struct Finished {
     mask: KeptMask,
 }
 
+impl Finished {
+    fn new(
+        ground: Ground<'_>,
+        depth: u32,
+        mask: KeptMask,
+    ) -> Option<Finished> {
+        let mut frames = Vec::new();
+        let is_bottom =
+            ground.frames(depth, |frame| frames.push(frame.clone()))?;
+        let is_accepting = ground.is_accepting;
+        let frames = frames.into();
+        Some(Finished { frames, depth, is_bottom, is_accepting, mask })
+    }
+
+    fn memory(&self) -> usize {
+        size_of_val(&*self.frames) + self.mask.memory()
+    }
+}
+
 /// A mask that is kept.
 #[derive(Clone, Debug)]
 pub(crate) enum KeptMask {
@@ -67,7 +86,7 @@ pub(crate) enum KeptMask {
 }
 
 impl KeptMask {
-    fn new(blocks: &[usize], width: usize) -> KeptMask {
+    pub(crate) fn new(blocks: &[usize], width: usize) -> KeptMask {
         let n_tokens: usize =
             blocks.iter().map(|block| block.count_ones() as usize).sum();
         let mask = TokenMask::from_blocks(width, blocks);
@@ -137,7 +156,7 @@ impl<'a> Ground<'a> {
         is_bottom(below)
     }
 
-    fn hash(self, depth: u32) -> Option<u64> {
+    pub(crate) fn hash(self, depth: u32) -> Option<u64> {
         let mut hasher = FxBuildHasher.build_hasher();
         let is_bottom = self.frames(depth, |frame| {
             (frame.state, frame.counts).hash(&mut hasher);
@@ -218,18 +237,36 @@ impl FinishedMasks {
         if known.len() >= MAX_ALIKE {
             return;
         }
-        let mut frames = Vec::new();
-        let is_bottom =
-            ground.frames(depth, |frame| frames.push(frame.clone()));
-        let Some(is_bottom) = is_bottom else { return };
-        let frames: Box<[Frame]> = frames.into();
-        let is_accepting = ground.is_accepting;
         let mask = KeptMask::new(blocks, width);
-        self.memory += size_of_val(&*frames) + mask.memory();
-        known.push(Finished { frames, depth, is_bottom, is_accepting, mask });
+        let finished = Finished::new(ground, depth, mask);
+        self.memory += finished.as_ref().map_or(0, Finished::memory);
+        known.extend(finished);
         if self.memory > MAX_BYTES {
             *self = FinishedMasks::default();
         }
+    }
+
+    /// Keeps a mask that depends on `depth` frames below the top, unless one
+    /// is kept on this ground or there is no room. Returns whether it did.
+    pub(crate) fn put(
+        &mut self,
+        ground: Ground<'_>,
+        depth: u32,
+        mask: KeptMask,
+    ) -> bool {
+        let [top] = ground.configuration.tops() else { return false };
+        let Some(finished) = Finished::new(ground, depth, mask) else {
+            return false;
+        };
+        let memory = self.memory + finished.memory();
+        let known = self.masks.entry(key_of(top)).or_default();
+        let is_known = known.iter().any(|other| ground.is_of(other));
+        if is_known || known.len() >= MAX_ALIKE || memory > MAX_BYTES {
+            return false;
+        }
+        known.push(finished);
+        self.memory = memory;
+        true
     }
 
     /// Returns about how many bytes this holds.

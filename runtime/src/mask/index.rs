@@ -5,7 +5,7 @@ use std::{
     sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError},
 };
 
-use maskwright_grammar_core::automaton::Automaton;
+use maskwright_grammar_core::{automaton::Automaton, interrupt};
 
 use super::{
     classes::ClassTrie,
@@ -150,12 +150,21 @@ impl TokenTrie {
     }
 
     /// Returns the tokens by classes of bytes, if there are enough of them;
-    /// the first byte of each is what it is if that is `kept`.
+    /// the first byte of each is what it is if that is `kept`. None if they
+    /// have to be made and that is interrupted.
     pub(crate) fn classes(&self, kept: bool) -> Option<&ClassTrie> {
-        let is_large = self.root.size() >= MIN_CLASSED;
-        let make = || ClassTrie::new(&self.root, kept);
+        if self.root.size() < MIN_CLASSED {
+            return None;
+        }
         let classes = &self.classes[usize::from(kept)];
-        is_large.then(|| classes.get_or_init(make))
+        if let Some(known) = classes.get() {
+            return Some(known);
+        }
+        // Not made within `get_or_init`, where others could not be
+        // interrupted while they wait.
+        let made = ClassTrie::new(&self.root, kept);
+        interrupt::confirm().ok()?;
+        Some(classes.get_or_init(|| made))
     }
 
     pub(crate) fn long_tokens(&self) -> &[u32] {

@@ -35,7 +35,7 @@ mod words;
 pub(crate) use self::{
     fill::Filled,
     fill::Filler,
-    finished::{Ground, KeptMask},
+    finished::{FinishedMasks, Ground, KeptMask, MAX_LISTED},
     index::{SharedStore, lock},
     set::{copy_blocks, insert_all, remove},
     store::WalkStore,

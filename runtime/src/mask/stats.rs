@@ -18,6 +18,9 @@ pub struct MaskStats {
     /// [`Matcher::measure_time`](crate::matcher::Matcher::measure_time) asked
     /// for that.
     pub time: Option<Duration>,
+    /// How many frames below the top the mask depends on, if the grammar
+    /// wants to know which text led here, so that the mask can be saved.
+    pub(crate) dear_depth: Option<u32>,
 }
 
 impl MaskStats {
@@ -40,6 +43,7 @@ impl AddAssign for MaskStats {
         self.n_known += more.n_known;
         self.n_nodes += more.n_nodes;
         self.n_stepped += more.n_stepped;
+        self.dear_depth = self.dear_depth.or(more.dear_depth);
         self.time = match (self.time, more.time) {
             (Some(one), Some(other)) => Some(one + other),
             (one, other) => one.or(other),

@@ -4,7 +4,7 @@ use std::fmt;
 
 use fixedbitset::FixedBitSet;
 
-use super::set::copy_blocks;
+use super::set::{copy_blocks, insert_all};
 use crate::vocabulary::TokenId;
 
 /// The number of bits in a word that [`TokenMask::copy_into`] writes.
@@ -148,6 +148,37 @@ impl TokenMask {
     pub(crate) fn from_blocks(len: usize, blocks: &[usize]) -> TokenMask {
         let blocks = blocks.iter().copied();
         TokenMask { bits: FixedBitSet::with_capacity_and_blocks(len, blocks) }
+    }
+
+    /// Returns a mask of so many tokens with the words of
+    /// [`TokenMask::words`]; none if a token is allowed that is none.
+    pub(crate) fn from_words(
+        len: usize,
+        words: impl Iterator<Item = u32>,
+    ) -> Option<TokenMask> {
+        let mut mask = TokenMask::none(len);
+        let blocks = mask.bits.as_mut_slice();
+        let per_block = BLOCK_BITS / WORD_BITS;
+        for (at, word) in words.enumerate() {
+            let block = blocks.get_mut(at / per_block)?;
+            *block |= (word as usize) << (at % per_block * WORD_BITS);
+        }
+        let rest = len % BLOCK_BITS;
+        let is_sane =
+            rest == 0 || blocks.last().is_none_or(|last| last >> rest == 0);
+        is_sane.then_some(mask)
+    }
+
+    /// Returns a mask that allows `tokens`, all of which are below `len`.
+    pub(crate) fn of(len: usize, tokens: &[u32]) -> TokenMask {
+        let mut mask = TokenMask::none(len);
+        insert_all(mask.bits.as_mut_slice(), tokens);
+        mask
+    }
+
+    /// Allows a token of the mask that is forbidden, and the other way round.
+    pub(crate) fn toggle(&mut self, token: u32) {
+        self.bits.toggle(token as usize);
     }
 
     /// Returns the blocks, for the walks that fill them. Bits past the width

@@ -14,9 +14,14 @@ use std::sync::{
     atomic::{AtomicU32, Ordering},
 };
 
-use maskwright_grammar_core::{automaton::HORIZON, util::FxHashMap};
+use maskwright_grammar_core::{
+    automaton::HORIZON, interrupt, util::FxHashMap,
+};
 
 use crate::saved::{Reader, Writer};
+
+/// After so many nodes, whoever builds a trie asks whether it may go on.
+pub(super) const NODES_TO_CHECK: usize = 4_096;
 
 /// Below this size, a trie has no summaries: looking is as fast.
 const SUMMARY_SIZE: usize = 64;
@@ -148,6 +153,9 @@ impl Trie {
     }
 
     /// Builds the union of several subtrees, which is public if all are.
+    ///
+    /// If it is interrupted, it is only a part of that: ask
+    /// [`interrupt::confirm`] before it is kept.
     pub(crate) fn union(sources: &[(&Arc<Trie>, u32)]) -> Trie {
         let public = sources.iter().all(|(trie, _)| trie.is_public());
         let mut builder = TrieBuilder { public, ..TrieBuilder::default() };
@@ -364,6 +372,7 @@ struct TrieBuilder {
     /// The nodes whose subtrees are not complete yet.
     open: Vec<usize>,
     public: bool,
+    is_interrupted: bool,
 }
 
 impl TrieBuilder {
@@ -384,6 +393,12 @@ impl TrieBuilder {
     /// Recursion is as deep as a token is long, which [`HORIZON`] bounds.
     fn merge(&mut self, group: &mut Vec<(&Trie, u32)>, from: usize, byte: u8) {
         self.open(byte);
+        if self.nodes.len().is_multiple_of(NODES_TO_CHECK) {
+            self.is_interrupted |= interrupt::check().is_err();
+        }
+        if self.is_interrupted {
+            return self.close();
+        }
         let to = group.len();
         for &(trie, node) in &group[from..] {
             self.tokens.extend_from_slice(trie.own_tokens(node));

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use maskwright_grammar_core::util::FxHashMap;
+use maskwright_grammar_core::{interrupt, util::FxHashMap};
 use smallvec::SmallVec;
 
 use super::{
@@ -45,7 +45,8 @@ impl Unions {
         self.merged.get(&key_of(places)[..]).map(Arc::clone)
     }
 
-    /// Keeps `union`, which is that of `places`, unless it is known.
+    /// Keeps `union`, which is that of `places`, unless it is known or was
+    /// interrupted.
     pub(crate) fn insert_union(
         &mut self,
         places: &[(&Arc<Trie>, u32)],
@@ -54,6 +55,9 @@ impl Unions {
         let key = key_of(places);
         if let Some(known) = self.merged.get(&key[..]) {
             return Arc::clone(known);
+        }
+        if interrupt::confirm().is_err() {
+            return Arc::new(union);
         }
         let union = self.intern(union);
         self.memory += size_of_val(&key[..]) + size_of::<usize>();
@@ -101,7 +105,8 @@ impl Unions {
         self.gaps.get(&(place.0, place.1, left)).map(Arc::clone)
     }
 
-    /// Keeps the white space closure at a place, unless it is known.
+    /// Keeps the white space closure at a place, unless it is known or was
+    /// interrupted.
     /// `longest` is the longest run of white space there.
     pub(crate) fn insert_gap(
         &mut self,
@@ -110,6 +115,9 @@ impl Unions {
         longest: u32,
         gap: Gap,
     ) -> Arc<Gap> {
+        if interrupt::confirm().is_err() {
+            return Arc::new(gap);
+        }
         let place = (at.trie.id(), at.node);
         self.longest.insert(place, longest);
         let key = (place.0, place.1, left.min(longest));

@@ -368,12 +368,16 @@ impl<'a> Walker<'a> {
         let known = shared.and_then(|shared| lock(shared).merged(keys));
         let merged = known.unwrap_or_else(|| {
             let merged = Arc::new(Walk::merged(walks, self));
-            if let Some(shared) = shared {
+            if let Some(shared) = shared
+                && interrupt::confirm().is_ok()
+            {
                 lock(shared).insert_merged(keys, Arc::clone(&merged));
             }
             merged
         });
-        self.store.insert_merged(keys, Arc::clone(&merged));
+        if interrupt::confirm().is_ok() {
+            self.store.insert_merged(keys, Arc::clone(&merged));
+        }
         merged
     }
 

@@ -44,6 +44,7 @@ pub use self::{
 use crate::{
     compiled::CompiledGrammar,
     mask::{MaskStats, TokenMask, token_mask},
+    saved::MAX_TEXT,
     vocabulary::{TokenId, TokenKind},
 };
 
@@ -64,12 +65,16 @@ pub struct Matcher {
     kept: Option<Arc<TokenMask>>,
     stats: MaskStats,
     is_timed: bool,
+    /// What was read, if the grammar remembers texts, up to a length.
+    text: Option<Vec<u8>>,
 }
 
 #[derive(Clone, Debug)]
 struct State {
     configuration: Configuration,
     terminated: bool,
+    /// How much of the text was read before, where that is kept.
+    n_bytes: u32,
 }
 
 impl Matcher {
@@ -83,8 +88,9 @@ impl Matcher {
     ) -> Result<Matcher, MatcherError> {
         let configuration = grammar.start()?;
         let mask = TokenMask::none(grammar.vocabulary().n_logits());
-        let state = State { configuration, terminated: false };
+        let state = State { configuration, terminated: false, n_bytes: 0 };
         let stats = MaskStats::default();
+        let text = grammar.remembers().then(Vec::new);
         Ok(Matcher {
             grammar,
             state,
@@ -93,6 +99,7 @@ impl Matcher {
             kept: None,
             stats,
             is_timed: false,
+            text,
         })
     }
 
@@ -119,6 +126,7 @@ impl Matcher {
         (self.kept, self.stats) =
             self.grammar.whole_or_fill(configuration, blocks)?;
         self.stop_clock(start);
+        self.note_if_dear()?;
         Ok(self.kept.as_deref().unwrap_or(&self.mask))
     }
 
@@ -158,7 +166,42 @@ impl Matcher {
         let configuration = &self.state.configuration;
         self.stats = self.grammar.fill(configuration, blocks)?;
         self.stop_clock(start);
+        self.note_if_dear()?;
         Ok(token_mask::forbids_any(blocks, n_logits))
+    }
+
+    /// Tells the grammar the text if the last mask is one to be saved.
+    fn note_if_dear(&self) -> Result<(), MatcherError> {
+        if let (Some(depth), Some(text)) =
+            (self.stats.dear_depth, self.text.as_deref())
+        {
+            let configuration = &self.state.configuration;
+            self.grammar.note(configuration, depth, text)?;
+        }
+        Ok(())
+    }
+
+    /// Goes on to `next`, which `bytes` lead to.
+    fn go_on(&mut self, mut next: State, bytes: &[u8]) {
+        if let Some(text) = &mut self.text {
+            text.extend_from_slice(bytes);
+            match u32::try_from(text.len()) {
+                Ok(n_bytes) if text.len() <= MAX_TEXT => {
+                    next.n_bytes = n_bytes;
+                }
+                _ => self.text = None,
+            }
+        }
+        self.history.push(std::mem::replace(&mut self.state, next));
+    }
+
+    /// Goes on to `next`, which `token` leads to.
+    fn go_on_by(&mut self, next: State, token: TokenId) {
+        if self.text.is_none() || next.terminated {
+            return self.go_on(next, &[]);
+        }
+        let vocabulary = Arc::clone(self.grammar.vocabulary());
+        self.go_on(next, vocabulary.token_bytes(token).unwrap_or_default());
     }
 
     /// Does what [`Matcher::mask_into`] does, with the same bits in signed
@@ -239,7 +282,7 @@ impl Matcher {
     pub fn accept(&mut self, token: TokenId) -> Result<(), MatcherError> {
         let next = self.after(&self.state, token)?;
         let next = next.ok_or_else(|| self.refusal(token))?;
-        self.history.push(std::mem::replace(&mut self.state, next));
+        self.go_on_by(next, token);
         Ok(())
     }
 
@@ -259,10 +302,7 @@ impl Matcher {
                 return Ok(n_read);
             }
             match self.after(&self.state, token) {
-                Ok(Some(next)) => {
-                    let before = std::mem::replace(&mut self.state, next);
-                    self.history.push(before);
-                }
+                Ok(Some(next)) => self.go_on_by(next, token),
                 Ok(None) => return Ok(n_read),
                 Err(error) => {
                     self.rollback(n_read)?;
@@ -297,8 +337,8 @@ impl Matcher {
             }
             configuration = next;
         }
-        let next = State { configuration, terminated: false };
-        self.history.push(std::mem::replace(&mut self.state, next));
+        let next = State { configuration, terminated: false, n_bytes: 0 };
+        self.go_on(next, bytes);
         Ok(())
     }
 
@@ -322,6 +362,9 @@ impl Matcher {
         if let Some(state) = self.history.pop() {
             self.state = state;
         }
+        if let Some(text) = &mut self.text {
+            text.truncate(self.state.n_bytes as usize);
+        }
         Ok(())
     }
 
@@ -343,8 +386,9 @@ impl Matcher {
     /// Fails when the grammar cannot build its first state.
     pub fn reset(&mut self) -> Result<(), MatcherError> {
         let configuration = self.grammar.start()?;
-        self.state = State { configuration, terminated: false };
+        self.state = State { configuration, terminated: false, n_bytes: 0 };
         self.history.clear();
+        self.text = self.grammar.remembers().then(Vec::new);
         Ok(())
     }
 
@@ -460,10 +504,11 @@ impl Matcher {
                 return Ok(None);
             }
             let configuration = before.clone();
-            return Ok(Some(State { configuration, terminated: true }));
+            let terminated = true;
+            return Ok(Some(State { configuration, terminated, n_bytes: 0 }));
         }
         let configuration = self.grammar.after(before, token)?;
-        let state = State { configuration, terminated: false };
+        let state = State { configuration, terminated: false, n_bytes: 0 };
         Ok((!state.configuration.is_dead()).then_some(state))
     }
 

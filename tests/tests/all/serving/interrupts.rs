@@ -10,10 +10,11 @@ use maskwright::{
     compiler::{CompileError, Compiler, GrammarSource},
     grammar::SchemaOptions,
     interrupt::{CancelFlag, Interrupt},
+    mask::TokenTrie,
     matcher::{Matcher, MatcherError},
 };
 use maskwright_grammar_core::automaton::AutomatonError;
-use maskwright_tests::vocabularies::{Random, pieces};
+use maskwright_tests::vocabularies::{Random, pieces, with_end};
 
 use super::{compiled_cases, go_on};
 
@@ -55,6 +56,49 @@ fn masks_are_right_after_any_interrupt() {
         }
     }
     assert!(n_interrupted > 300, "{n_interrupted}");
+}
+
+/// What is derived of a vocabulary (its classes of bytes, unions of its
+/// places) is not kept in part.
+#[test]
+fn tries_are_right_after_any_interrupt() {
+    let schema = r#"{"type": "object", "properties": {
+        "a": {"type": "string", "pattern": "^\\w+[0-9]*$"}},
+        "additionalProperties": {"type": "array"}}"#;
+    let source = GrammarSource::schema(schema);
+    let words: Vec<Vec<u8>> = (0..4_000_u32)
+        .map(|n| format!("{n:x}\",{}", n * 7_919).into_bytes())
+        .chain((0..=u8::MAX).map(|byte| vec![byte]))
+        .collect();
+    let plain = with_end(words);
+    let start = |trie: &Arc<TokenTrie>| {
+        let compiled = source.compile().expect("valid").compile(trie);
+        Matcher::new(compiled.expect("no atoms")).expect("a start")
+    };
+    let text = b"{ \"a\": \"ab1";
+    let mut expected = start(&plain);
+    let mut masks = vec![expected.mask().expect("a mask").clone()];
+    for byte in text.chunks(1) {
+        expected.accept_bytes(byte).expect("valid");
+        masks.push(expected.mask().expect("a mask").clone());
+    }
+    let mut n_interrupted = 0;
+    for n_checks in (0..150).step_by(21) {
+        // Nothing is derived yet.
+        let trie = TokenTrie::new(Arc::clone(plain.vocabulary()));
+        let mut matcher = start(&Arc::new(trie));
+        let mut words = vec![0; masks[0].n_words()];
+        for (at, mask) in masks.iter().enumerate() {
+            let interrupt = Interrupt::after_checks(n_checks);
+            let result = matcher.mask_into_within(&mut words, &interrupt);
+            n_interrupted += usize::from(result.is_err());
+            assert_eq!(matcher.mask(), Ok(mask), "{n_checks}, {at}");
+            if let Some(byte) = text.get(at..=at) {
+                matcher.accept_bytes(byte).expect("valid");
+            }
+        }
+    }
+    assert!(n_interrupted > 8, "{n_interrupted}");
 }
 
 /// A grammar whose compilation was broken off is compiled when it is asked

@@ -6,6 +6,7 @@ mod drafts;
 mod forced;
 mod interrupts;
 mod precomputed;
+mod saved;
 
 use maskwright::{matcher::Matcher, vocabulary::TokenId};
 use maskwright_tests::{

@@ -5,35 +5,21 @@
 //! result in a file beside, and reads that the next time, unless it was
 //! made of another tokenizer, by another version, or is damaged: then it is
 //! made again.
-//!
-//! # Format
-//!
-//! Little-endian: `MAGIC`, `VERSION`, this crate's version, a checksum of
-//! what it was made of, then the length and the checksum of the rest: lists,
-//! each after its length. A file of another version is not read. The
-//! checksums tell accidents, not attacks; whatever a file holds, reading it
-//! does not panic.
 
 use std::{
     fs, io,
     path::{Path, PathBuf},
-    process,
-    sync::{
-        Arc,
-        atomic::{AtomicU32, Ordering},
-    },
+    sync::Arc,
 };
 
+use super::format::{Format, SavedError, Writer, checksum, write};
 use crate::{
     mask::TokenTrie,
     vocabulary::{Vocabulary, VocabularyError},
 };
 
-/// What such a file begins with.
-const MAGIC: &[u8; 8] = b"maskvoc\n";
-
-/// The version of the format, and of what is derived from a tokenizer.
-const VERSION: u32 = 1;
+/// The files that hold a vocabulary.
+const FORMAT: Format = Format { magic: *b"maskvoc\n", version: 1 };
 
 /// The files beside a `tokenizer.json` that say which tokens end a text.
 const BESIDE: [&str; 4] = [
@@ -96,17 +82,7 @@ impl TokenTrie {
         let mut body = Writer::default();
         self.vocabulary().save(&mut body);
         self.save(&mut body);
-        let body = body.bytes;
-        let version = env!("CARGO_PKG_VERSION").as_bytes();
-        let mut out = Writer::default();
-        out.bytes.extend_from_slice(MAGIC);
-        out.number(u64::from(VERSION));
-        out.list(version);
-        out.number(source);
-        out.number(body.len() as u64);
-        out.number(checksum(&body));
-        out.bytes.extend_from_slice(&body);
-        out.bytes
+        FORMAT.seal(source, body)
     }
 
     /// Reads what [`TokenTrie::to_bytes`] has returned.
@@ -119,29 +95,7 @@ impl TokenTrie {
         bytes: &[u8],
         source: u64,
     ) -> Result<TokenTrie, SavedError> {
-        let Some(rest) = bytes.strip_prefix(MAGIC) else {
-            return Err(SavedError::Unknown);
-        };
-        let mut head = Reader { rest };
-        let given = head.number().ok_or(SavedError::Damaged)?;
-        let by = head.list().ok_or(SavedError::Damaged)?;
-        let own = env!("CARGO_PKG_VERSION");
-        if given != u64::from(VERSION) || by != own.as_bytes() {
-            let by = String::from_utf8_lossy(by).into_owned();
-            return Err(SavedError::Version { given, by });
-        }
-        let numbers = [(); 3].map(|()| head.number());
-        let [Some(made_of), Some(length), Some(sum)] = numbers else {
-            return Err(SavedError::Damaged);
-        };
-        if made_of != source {
-            return Err(SavedError::Source);
-        }
-        let body = head.rest;
-        if body.len() as u64 != length || checksum(body) != sum {
-            return Err(SavedError::Damaged);
-        }
-        let mut body = Reader { rest: body };
+        let mut body = FORMAT.open(bytes, source)?;
         let trie = Vocabulary::restore(&mut body).and_then(|vocabulary| {
             TokenTrie::restore(Arc::new(vocabulary), &mut body)
         });
@@ -175,121 +129,6 @@ fn source_of(
         all.number(bytes.map_or(0, |bytes| checksum(&bytes)));
     }
     Ok(checksum(&all.bytes))
-}
-
-/// Writes a file as a whole or not at all: under another name first.
-fn write(path: &Path, bytes: &[u8]) -> io::Result<()> {
-    static NEXT: AtomicU32 = AtomicU32::new(0);
-    let number = NEXT.fetch_add(1, Ordering::Relaxed);
-    let mut name = path.file_name().unwrap_or_default().to_owned();
-    name.push(format!(".{}-{number}.part", process::id()));
-    let part = path.with_file_name(name);
-    let result =
-        fs::write(&part, bytes).and_then(|()| fs::rename(&part, path));
-    if result.is_err() {
-        // It may not even be there.
-        let _ = fs::remove_file(&part);
-    }
-    result
-}
-
-/// A checksum that is the same everywhere.
-fn checksum(bytes: &[u8]) -> u64 {
-    const FACTOR: u64 = 0x9E37_79B9_7F4A_7C15;
-    let (words, rest) = bytes.as_chunks::<8>();
-    let mut last = [0; 8];
-    last[..rest.len()].copy_from_slice(rest);
-    let mut sum = bytes.len() as u64;
-    for word in words.iter().chain([&last]) {
-        sum = (sum ^ u64::from_le_bytes(*word)).wrapping_mul(FACTOR);
-        sum ^= sum >> 29;
-    }
-    sum
-}
-
-/// Numbers and lists, one behind the other.
-#[derive(Debug, Default)]
-pub(crate) struct Writer {
-    bytes: Vec<u8>,
-}
-
-impl Writer {
-    pub(crate) fn number(&mut self, number: u64) {
-        self.bytes.extend_from_slice(&number.to_le_bytes());
-    }
-
-    pub(crate) fn list(&mut self, bytes: &[u8]) {
-        self.number(bytes.len() as u64);
-        self.bytes.extend_from_slice(bytes);
-    }
-
-    pub(crate) fn words(&mut self, words: impl ExactSizeIterator<Item = u32>) {
-        self.number(words.len() as u64);
-        for word in words {
-            self.bytes.extend_from_slice(&word.to_le_bytes());
-        }
-    }
-}
-
-/// Reads what a [`Writer`] wrote; none where there is too little.
-#[derive(Debug)]
-pub(crate) struct Reader<'a> {
-    rest: &'a [u8],
-}
-
-impl<'a> Reader<'a> {
-    fn take(&mut self, length: usize) -> Option<&'a [u8]> {
-        let (taken, rest) = self.rest.split_at_checked(length)?;
-        self.rest = rest;
-        Some(taken)
-    }
-
-    pub(crate) fn number(&mut self) -> Option<u64> {
-        Some(u64::from_le_bytes(self.take(8)?.try_into().ok()?))
-    }
-
-    pub(crate) fn length(&mut self) -> Option<usize> {
-        usize::try_from(self.number()?).ok()
-    }
-
-    pub(crate) fn list(&mut self) -> Option<&'a [u8]> {
-        let length = self.length()?;
-        self.take(length)
-    }
-
-    pub(crate) fn words(&mut self) -> Option<Vec<u32>> {
-        let length = self.length()?.checked_mul(4)?;
-        let (words, _) = self.take(length)?.as_chunks::<4>();
-        Some(words.iter().map(|word| u32::from_le_bytes(*word)).collect())
-    }
-}
-
-/// Why a file with a vocabulary is not used.
-#[derive(Clone, Debug, Eq, PartialEq, thiserror::Error)]
-#[non_exhaustive]
-pub enum SavedError {
-    /// It is no such file.
-    #[error("the file does not hold a vocabulary of Maskwright's")]
-    Unknown,
-    /// It was made by another version.
-    #[error(
-        "the vocabulary was saved in version {given} of the format by \
-         Maskwright {by}, and this one reads version {VERSION} by {own}; \
-         make it again",
-        own = env!("CARGO_PKG_VERSION")
-    )]
-    Version {
-        /// The version of the format.
-        given: u64,
-        /// The version of Maskwright.
-        by: String,
-    },
-    /// It was made of another tokenizer, or for another width.
-    #[error("the vocabulary was saved of other files; make it again")]
-    Source,
-    /// It is cut off, or was changed.
-    #[error("the saved vocabulary is damaged; make it again")]
-    Damaged,
 }
 
 #[cfg(test)]
@@ -358,7 +197,7 @@ mod tests {
         let other = TokenTrie::from_bytes(&bytes, 8).err();
         assert_eq!(other, Some(SavedError::Source));
         let mut newer = bytes.clone();
-        newer[MAGIC.len()] += 1;
+        newer[FORMAT.magic.len()] += 1;
         assert!(matches!(
             read(&newer),
             Some(SavedError::Version { given: 2, .. })
@@ -371,7 +210,11 @@ mod tests {
     fn bodies_that_make_no_sense_are_no_panic() {
         let bytes = trie().to_bytes(7);
         let head = bytes.len() - {
-            let at = MAGIC.len() + 8 + 8 + env!("CARGO_PKG_VERSION").len() + 8;
+            let at = FORMAT.magic.len()
+                + 8
+                + 8
+                + env!("CARGO_PKG_VERSION").len()
+                + 8;
             let length = bytes[at..at + 8].try_into().expect("eight bytes");
             usize::try_from(u64::from_le_bytes(length)).expect("small")
         };
