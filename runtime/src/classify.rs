@@ -31,6 +31,28 @@ pub fn classify<S: AsRef<str>>(
     labels: &[S],
     text: &str,
 ) -> Result<Vec<Score>, ClassifyError> {
+    classify_with(generator, labels, text, &ClassifyOptions::default())
+}
+
+/// How labels are scored.
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+pub struct ClassifyOptions {
+    /// Whether a label with a space before it counts as the label, too: its
+    /// probability is that of both spellings then. Off by default.
+    pub leading_space: bool,
+}
+
+/// Does what [`classify`] does, with options.
+///
+/// # Errors
+///
+/// As [`classify`].
+pub fn classify_with<S: AsRef<str>>(
+    generator: &mut Generator,
+    labels: &[S],
+    text: &str,
+    options: &ClassifyOptions,
+) -> Result<Vec<Score>, ClassifyError> {
     let mut distinct: Vec<&str> = Vec::new();
     for label in labels.iter().map(AsRef::as_ref) {
         if label.is_empty() {
@@ -43,8 +65,20 @@ pub fn classify<S: AsRef<str>>(
     if distinct.is_empty() {
         return Err(ClassifyError::NoLabels);
     }
-    let logs =
-        generator.log_probabilities(&prompt(&distinct, text), &distinct)?;
+    let prompt = prompt(&distinct, text);
+    let mut logs = generator.log_probabilities(&prompt, &distinct)?;
+    if options.leading_space {
+        let spaced: Vec<String> =
+            distinct.iter().map(|label| format!(" {label}")).collect();
+        let others = generator.log_probabilities(&prompt, &spaced)?;
+        for (log, other) in logs.iter_mut().zip(others) {
+            let greatest = log.max(other);
+            if greatest > f64::NEG_INFINITY {
+                let sum = (*log - greatest).exp() + (other - greatest).exp();
+                *log = greatest + sum.ln();
+            }
+        }
+    }
     let greatest = logs.iter().copied().fold(f64::NEG_INFINITY, f64::max);
     let total: f64 = logs.iter().map(|log| (log - greatest).exp()).sum();
     let mut scores: Vec<Score> = distinct

@@ -99,6 +99,7 @@ pub fn extract_json(
         max_tokens: options.max_tokens,
         sampling: options.sampling.clone(),
         finish_within_budget: options.finish_within_budget,
+        ..Request::default()
     };
     let generation =
         generator.generate(&request, &mut |_| ControlFlow::Continue(()))?;

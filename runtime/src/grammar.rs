@@ -135,6 +135,36 @@ impl Grammar {
         Ok(Grammar::from_automaton(Arc::new(machine)))
     }
 
+    /// Compiles a list of texts, one of which must be written, in the
+    /// spellings that the options admit.
+    ///
+    /// ```
+    /// use maskwright::grammar::{ChoiceOptions, Grammar};
+    ///
+    /// let options = ChoiceOptions { leading_space: true };
+    /// let grammar = Grammar::from_choices_with(&["yes", "no"], &options)?;
+    /// assert!(grammar.accepts(" yes")? && grammar.accepts("yes")?);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// As [`Grammar::from_choices`].
+    pub fn from_choices_with<S: AsRef<str>>(
+        choices: &[S],
+        options: &ChoiceOptions,
+    ) -> Result<Grammar, GrammarError> {
+        let choices = choices.iter().map(AsRef::as_ref);
+        let spaced = choices.clone().filter(|choice| {
+            options.leading_space && !choice.starts_with(' ')
+        });
+        let spaced: Vec<String> =
+            spaced.map(|choice| format!(" {choice}")).collect();
+        let all: Vec<&str> =
+            choices.chain(spaced.iter().map(String::as_str)).collect();
+        Grammar::from_choices(&all)
+    }
+
     /// Compiles a grammar in GBNF, which starts at its rule `root`.
     ///
     /// # Errors
@@ -260,6 +290,16 @@ impl Grammar {
         Ok(recognizer.push_bytes(text.as_bytes())?
             && recognizer.is_accepting()?)
     }
+}
+
+/// How choices may be written.
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+pub struct ChoiceOptions {
+    /// Whether a space may stand before a choice that does not begin with
+    /// one. Off by default: the text is then one of the choices, byte for
+    /// byte. To a model ` yes` and `yes` are different tokens, and after a
+    /// prompt that ends without a space it mostly means the first.
+    pub leading_space: bool,
 }
 
 /// An error that occurs when a grammar cannot be compiled.

@@ -137,6 +137,7 @@ fn run(
             max_tokens: MAX_TOKENS,
             sampling: SamplingOptions { seed, ..SamplingOptions::default() },
             finish_within_budget: true,
+            ..Request::default()
         };
         let generation = generator
             .generate(&request, &mut |_| ControlFlow::Continue(()))

@@ -31,6 +31,7 @@ fn main() {
             max_tokens: 24,
             sampling: SamplingOptions::greedy(),
             finish_within_budget: false,
+            ..Request::default()
         };
         let free = generator
             .generate(&request, &mut |_| ControlFlow::Continue(()))

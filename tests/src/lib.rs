@@ -12,6 +12,7 @@ pub mod judge;
 pub mod maskbench;
 pub mod mutate;
 pub mod schemas;
+pub mod scripted;
 pub mod sentences;
 pub mod shrink;
 pub mod subject;

@@ -1,4 +1,4 @@
-//! From a request to text: the loop over decode steps.
+//! A model that is ready to write: from a request to what came out.
 
 use std::{
     fmt,
@@ -8,19 +8,26 @@ use std::{
 };
 
 use super::{
-    chat::{ChatError, ChatTemplate, Message},
-    run::Run,
-    session::Session,
+    beam,
+    chat::ChatTemplate,
+    error::GenerateError,
+    guide::{Guide, Shared},
+    heal::{self, Healing},
+    request::{Prompt, Request, Search, sample_seed},
+    result::{FinishReason, Generation, Piece},
+    sample::{self, Receiver},
+    sequence::Sequence,
+    session::{CHUNK, Session},
+    stop::StopSet,
     toy,
 };
 use crate::{
     compiled::{BindError, CompiledGrammar},
     grammar::{Grammar, SchemaOptions},
     mask::TokenTrie,
-    matcher::MatcherError,
     model::{LoadedModel, Model, ModelError, ModelTokenizer},
-    pipeline::{PipelineError, SamplingOptions},
-    vocabulary::{TokenId, Vocabulary},
+    pipeline::{Pipeline, SamplingOptions},
+    vocabulary::Vocabulary,
 };
 
 /// Splits text into a model's tokens.
@@ -46,98 +53,6 @@ impl Encoder for ModelTokenizer {
         add_special: bool,
     ) -> Result<Vec<u32>, ModelError> {
         ModelTokenizer::encode(self, text, add_special)
-    }
-}
-
-/// What is asked of the model before it writes.
-#[derive(Clone, Debug)]
-pub enum Prompt {
-    /// A text to continue.
-    Text(String),
-    /// A conversation to answer, which the model's chat template renders.
-    Chat(Vec<Message>),
-}
-
-/// One request.
-#[derive(Clone, Debug)]
-pub struct Request {
-    /// What is asked.
-    pub prompt: Prompt,
-    /// What the output must fit; nothing lets the model write freely.
-    pub grammar: Option<Arc<CompiledGrammar>>,
-    /// The greatest number of tokens in the output.
-    pub max_tokens: usize,
-    /// How each token is chosen.
-    pub sampling: SamplingOptions,
-    /// Whether an output under a grammar must be whole within `max_tokens`.
-    ///
-    /// Tokens after which it could not be finished any more are forbidden
-    /// then, as those that the grammar forbids. If no text is short enough,
-    /// that is an error before the model is asked. Only where no short text
-    /// is found at all (see [`Planner`](crate::budget::Planner)) may the
-    /// output still be cut off.
-    pub finish_within_budget: bool,
-}
-
-/// Why the output ended.
-#[derive(Clone, Copy, Debug, Eq, PartialEq)]
-#[non_exhaustive]
-pub enum FinishReason {
-    /// The model ended it.
-    Stop,
-    /// The grammar allows nothing more.
-    Grammar,
-    /// The limit on tokens, or the model's context, was reached. Under a
-    /// grammar the text is the beginning of a valid one, not a valid one.
-    Length,
-    /// The receiver of the text asked to stop.
-    Cancelled,
-}
-
-impl FinishReason {
-    /// Returns the name of the reason, for machines.
-    pub fn name(self) -> &'static str {
-        match self {
-            FinishReason::Stop => "stop",
-            FinishReason::Grammar => "grammar",
-            FinishReason::Length => "length",
-            FinishReason::Cancelled => "cancelled",
-        }
-    }
-}
-
-/// What came out of one request.
-#[derive(Clone, Debug)]
-pub struct Generation {
-    /// The text.
-    pub text: String,
-    /// Its tokens, without the end token.
-    pub tokens: Vec<TokenId>,
-    /// How many of them had no alternative and were not sampled.
-    pub n_forced: usize,
-    /// How many tokens were drawn from fewer than the grammar allows, or not
-    /// drawn at all, so that the output is finished in time.
-    pub n_steered: usize,
-    /// The number of tokens in the prompt.
-    pub n_prompt: usize,
-    /// Why it ended.
-    pub finish_reason: FinishReason,
-    /// The time until the logits after the prompt.
-    pub prompt_time: Duration,
-    /// The time from there to the end.
-    pub decode_time: Duration,
-    /// The part of both that was spent on finishing in time.
-    pub plan_time: Duration,
-}
-
-impl Generation {
-    /// Returns true if and only if the text is whole: under a grammar, it
-    /// fits.
-    pub fn is_complete(&self) -> bool {
-        matches!(
-            self.finish_reason,
-            FinishReason::Stop | FinishReason::Grammar
-        )
     }
 }
 
@@ -222,8 +137,10 @@ impl Generator {
         })
     }
 
-    /// Writes. `on_text` receives the text as it comes, in whole characters,
-    /// and may ask to stop.
+    /// Writes, and returns the first of the sequences. `on_text` receives its
+    /// text as it comes, in whole characters, and may ask to stop; it is not
+    /// called again then. Where sequences have to be ranked first, all of the
+    /// text comes at the end.
     ///
     /// # Errors
     ///
@@ -236,33 +153,181 @@ impl Generator {
         request: &Request,
         on_text: &mut dyn FnMut(&str) -> ControlFlow<()>,
     ) -> Result<Generation, GenerateError> {
-        let started = Instant::now();
-        let pipeline = request.sampling.build()?;
-        let prompt = self.encode(&request.prompt)?;
-        let mut run = Run::new(self, request, &prompt)?;
-        run.generator.session.feed(&prompt)?;
-        let prompt_time = started.elapsed();
-        let finish_reason = loop {
-            let finish_reason = run.step(&pipeline)?;
-            if run.emit(on_text).is_break() {
-                break FinishReason::Cancelled;
-            }
-            if let Some(finish_reason) = finish_reason {
-                break finish_reason;
-            }
+        let mut receive = |piece: Piece<'_>| match piece.sequence {
+            0 => on_text(piece.text),
+            _ => ControlFlow::Continue(()),
         };
-        run.finish(on_text);
-        Ok(Generation {
-            text: std::mem::take(&mut run.text),
-            tokens: run.history.output().to_vec(),
-            n_forced: run.n_forced,
-            n_steered: run.n_steered,
-            n_prompt: prompt.len(),
-            finish_reason,
-            prompt_time,
-            decode_time: started.elapsed().saturating_sub(prompt_time),
-            plan_time: run.steering.map_or(Duration::ZERO, |s| s.time),
-        })
+        let all = self.generate_all(request, &mut receive)?;
+        all.into_iter().next().ok_or(GenerateError::NoLogits)
+    }
+
+    /// Writes, and returns all sequences that were asked for: at least one,
+    /// and fewer than asked for only where a search with beams finds no more.
+    ///
+    /// # Errors
+    ///
+    /// As [`Generator::generate`].
+    pub fn generate_all(
+        &mut self,
+        request: &Request,
+        on_piece: &mut dyn FnMut(Piece<'_>) -> ControlFlow<()>,
+    ) -> Result<Vec<Generation>, GenerateError> {
+        let started = Instant::now();
+        request.check()?;
+        let pipelines = pipelines(request)?;
+        let (prompt, tail) = self.prompt(request)?;
+        let encoder = Arc::clone(&self.encoder);
+        let trie = Arc::clone(&self.trie);
+        let shared = Shared {
+            request,
+            encoder: &*encoder,
+            trie: &trie,
+            stops: Arc::new(StopSet::new(&request.stop.strings)),
+            is_scored: request.logprobs.is_some() || is_ranked(request),
+            context: self.session.model().context_length(),
+        };
+        let Some(sequences) =
+            self.start(&shared, &prompt, &tail, &pipelines)?
+        else {
+            return Ok(vec![cancelled(prompt.len(), started.elapsed())]);
+        };
+        let prompt_time = started.elapsed();
+        let mut receiver = Once { on_piece, has_stopped: false };
+        let mut receive = |piece: Piece<'_>| receiver.receive(piece);
+        let sequences =
+            self.run(sequences, &pipelines, &shared, &mut receive)?;
+        let decode_time = started.elapsed().saturating_sub(prompt_time);
+        let end = |sequence: Sequence| {
+            sequence.into_generation(&shared, prompt_time, decode_time)
+        };
+        Ok(sequences.into_iter().map(end).collect())
+    }
+
+    /// Returns the tokens of the prompt that are fed, and what is to be
+    /// spelled again of its end.
+    fn prompt(
+        &self,
+        request: &Request,
+    ) -> Result<(Vec<u32>, Vec<u8>), GenerateError> {
+        if request.boundaries.heal
+            && let Prompt::Text(text) = &request.prompt
+            && let Some(Healing { tokens, tail }) =
+                heal::split(&*self.encoder, &self.trie, text)?
+        {
+            return Ok((tokens, tail));
+        }
+        Ok((self.encode(&request.prompt)?, Vec::new()))
+    }
+
+    /// Has the model read the prompt, and returns the sequences that begin
+    /// with it; none if the request was interrupted.
+    fn start(
+        &mut self,
+        shared: &Shared<'_>,
+        prompt: &[u32],
+        tail: &[u8],
+        pipelines: &[Pipeline],
+    ) -> Result<Option<Vec<Sequence>>, GenerateError> {
+        let request = shared.request;
+        let limit = match shared.context.checked_sub(prompt.len()) {
+            Some(room) => request.max_tokens.min(room),
+            // That the prompt does not fit is said by the session.
+            None => usize::MAX,
+        };
+        let guides = sample::unless_interrupted(shared, || {
+            // Each plans for itself, so that it is what it would be alone.
+            let guide = || Guide::new(request, tail.to_vec(), limit);
+            pipelines.iter().map(|_| guide()).collect::<Result<Vec<_>, _>>()
+        })?;
+        let Some(guides) = guides else { return Ok(None) };
+        if !self.feed(shared, prompt)? {
+            return Ok(None);
+        }
+        let sequence =
+            |guide| Sequence::new(self.session.fork(), prompt, guide, shared);
+        Ok(Some(guides.into_iter().map(sequence).collect()))
+    }
+
+    /// Has the model read the prompt, and returns false if that was broken
+    /// off. What was read until then is kept.
+    fn feed(
+        &mut self,
+        shared: &Shared<'_>,
+        prompt: &[u32],
+    ) -> Result<bool, GenerateError> {
+        let mut end = self.session.common_prefix(prompt);
+        if shared.request.interrupt.is_none() || prompt.len() > shared.context
+        {
+            end = prompt.len();
+        }
+        loop {
+            end = prompt.len().min(end.saturating_add(CHUNK));
+            let go_on = sample::unless_interrupted(shared, || Ok(()))?;
+            if go_on.is_none() {
+                return Ok(false);
+            }
+            self.session.feed(&prompt[..end])?;
+            if end == prompt.len() {
+                return Ok(true);
+            }
+        }
+    }
+
+    /// Runs the search that was asked for, hands over all text, and returns
+    /// the sequences in order.
+    fn run(
+        &mut self,
+        mut sequences: Vec<Sequence>,
+        pipelines: &[Pipeline],
+        shared: &Shared<'_>,
+        receive: &mut Receiver<'_>,
+    ) -> Result<Vec<Sequence>, GenerateError> {
+        match shared.request.search {
+            Search::Sample { n, best_of } => {
+                let is_streamed = best_of <= n;
+                sample::run(
+                    &mut sequences,
+                    pipelines,
+                    shared,
+                    is_streamed,
+                    receive,
+                )?;
+                if !is_streamed {
+                    sample::rank(&mut sequences, shared);
+                    sequences.truncate(n);
+                }
+            }
+            Search::Beams(mut beams) => {
+                beams.sampled &= !shared.request.sampling.is_greedy();
+                let first = sequences.swap_remove(0);
+                sequences = beam::run(first, beams, &pipelines[0], shared)?;
+            }
+        }
+        for (index, sequence) in sequences.iter_mut().enumerate() {
+            sequence.writer.finish();
+            if let Some(text) = sequence.writer.piece(true) {
+                // There is nothing left to stop.
+                let _ = receive(Piece { sequence: index, text });
+            }
+        }
+        // What the next request may go on from.
+        if let Some(first) = sequences.first_mut()
+            && !first.session.tokens().is_empty()
+        {
+            std::mem::swap(&mut self.session, &mut first.session);
+        }
+        Ok(sequences)
+    }
+
+    /// Forgets what the model remembers of the last request, and gives the
+    /// memory back.
+    pub fn forget(&mut self) {
+        self.session.truncate(0);
+    }
+
+    /// Returns the bytes of what the model remembers of the last request.
+    pub fn memory_usage(&self) -> usize {
+        self.session.memory_usage()
     }
 
     /// Returns, for each text, the natural logarithm of the probability that
@@ -312,38 +377,69 @@ fn log_probability(row: &[f32], tokens: &[u32]) -> f64 {
     crate::pipeline::log_sum_exp(&chosen) - crate::pipeline::log_sum_exp(row)
 }
 
-/// An error that occurs while a request is running.
-#[derive(Debug, thiserror::Error)]
-#[non_exhaustive]
-pub enum GenerateError {
-    /// The model or its tokenizer failed.
-    #[error(transparent)]
-    Model(#[from] ModelError),
-    /// The chat template failed.
-    #[error(transparent)]
-    Chat(#[from] ChatError),
-    /// The grammar and the vocabulary do not fit together.
-    #[error(transparent)]
-    Bind(#[from] BindError),
-    /// The matcher failed.
-    #[error(transparent)]
-    Matcher(#[from] MatcherError),
-    /// A step of the pipeline failed.
-    #[error(transparent)]
-    Pipeline(#[from] PipelineError),
-    /// No text of the grammar that is short enough was found.
-    #[error(
-        "the shortest output that was found needs {needed} tokens, and \
-         {limit} are allowed or fit the model; raise the limit on tokens, \
-         shorten the prompt, or allow the output to be cut off"
-    )]
-    Budget {
-        /// How many tokens the shortest text that was found needs.
-        needed: usize,
-        /// The limit, or the room that the prompt leaves.
-        limit: usize,
-    },
-    /// The model gave no logits to choose from.
-    #[error("the model gave no logits after the last token")]
-    NoLogits,
+/// Whether sequences are ranked by their log-probabilities.
+fn is_ranked(request: &Request) -> bool {
+    match request.search {
+        Search::Sample { n, best_of } => best_of > n,
+        Search::Beams(_) => true,
+    }
+}
+
+/// Returns a pipeline for each of the sequences that are drawn, or one for a
+/// search with beams.
+fn pipelines(request: &Request) -> Result<Vec<Pipeline>, GenerateError> {
+    let sampling = &request.sampling;
+    // What is out of range is so even where it has no effect.
+    let own = sampling.build()?;
+    let n = match request.search {
+        Search::Sample { n, best_of } => n.max(best_of),
+        Search::Beams(beams) if beams.sampled => 1,
+        Search::Beams(_) => {
+            let greedy =
+                SamplingOptions { temperature: 0.0, ..sampling.clone() };
+            return Ok(vec![greedy.build()?]);
+        }
+    };
+    let mut pipelines = vec![own];
+    for index in 1..n {
+        let seed = sample_seed(sampling.seed, index);
+        let sampling = SamplingOptions { seed, ..sampling.clone() };
+        pipelines.push(sampling.build()?);
+    }
+    Ok(pipelines)
+}
+
+/// What comes out of a request that was cancelled before it began.
+fn cancelled(n_prompt: usize, prompt_time: Duration) -> Generation {
+    Generation {
+        text: String::new(),
+        tokens: Vec::new(),
+        n_forced: 0,
+        n_steered: 0,
+        n_prompt,
+        finish_reason: FinishReason::Cancelled,
+        stop_string: None,
+        prompt_time,
+        decode_time: Duration::ZERO,
+        plan_time: Duration::ZERO,
+        trace: super::result::Trace::default(),
+        is_whole: false,
+    }
+}
+
+/// A receiver that is not called again once it has asked to stop.
+struct Once<'a> {
+    on_piece: &'a mut dyn FnMut(Piece<'_>) -> ControlFlow<()>,
+    has_stopped: bool,
+}
+
+impl Once<'_> {
+    fn receive(&mut self, piece: Piece<'_>) -> ControlFlow<()> {
+        if self.has_stopped {
+            return ControlFlow::Break(());
+        }
+        let flow = (self.on_piece)(piece);
+        self.has_stopped = flow.is_break();
+        flow
+    }
 }

@@ -8,7 +8,7 @@ use crate::model::{Feed, KvCache, Logits, Model, ModelError, Want};
 ///
 /// More would not be faster, and the intermediate results of a pass grow with
 /// it: a few megabytes at this size.
-const CHUNK: usize = 256;
+pub(super) const CHUNK: usize = 256;
 
 /// One sequence on one model: its tokens, what the model remembers of them,
 /// and the logits after the last.
@@ -145,6 +145,64 @@ impl Session {
             logits: self.logits.clone(),
             is_current: self.is_current,
         }
+    }
+
+    /// Does what [`Session::fork`] does, without the logits.
+    pub(super) fn branch(&self) -> Session {
+        Session {
+            model: Arc::clone(&self.model),
+            cache: self.cache.fork(),
+            tokens: self.tokens.clone(),
+            logits: Logits::new(),
+            is_current: false,
+        }
+    }
+
+    /// Returns the logits that the last call computed, the last ones those
+    /// after the last token; none if something changed since.
+    pub(super) fn rows(&self) -> impl Iterator<Item = &[f32]> {
+        let rows = self.is_current.then(|| self.logits.rows(0));
+        rows.into_iter().flatten()
+    }
+
+    /// Returns the bytes of what the model remembers of the sequence. What
+    /// forks share is counted by each of them.
+    pub fn memory_usage(&self) -> usize {
+        self.cache.memory_usage()
+    }
+
+    /// Appends tokens to each of several sequences on one model, in one pass.
+    ///
+    /// # Errors
+    ///
+    /// As [`Session::feed`]. All sequences are as long as before then.
+    pub(super) fn append_each(
+        batch: &mut [(&mut Session, &[u32], Want)],
+    ) -> Result<(), ModelError> {
+        if let [(session, tokens, want)] = batch {
+            session.check_fit(session.tokens.len() + tokens.len())?;
+            return session.step(tokens, *want);
+        }
+        let Some((first, ..)) = batch.first() else { return Ok(()) };
+        let model = Arc::clone(&first.model);
+        let mut logits = Logits::new();
+        let mut feeds = Vec::with_capacity(batch.len());
+        for (session, tokens, want) in &mut *batch {
+            session.check_fit(session.tokens.len() + tokens.len())?;
+            session.is_current = false;
+            let cache = &mut session.cache;
+            feeds.push(Feed { tokens, cache, want: *want });
+        }
+        model.forward(&mut feeds, &mut logits)?;
+        for (index, (session, tokens, want)) in batch.iter_mut().enumerate() {
+            session.tokens.extend_from_slice(tokens);
+            session.is_current = *want != Want::Nothing;
+            let rows = logits.rows(index);
+            let values =
+                session.logits.reset(model.vocab_size(), &[rows.len()]);
+            rows.for_each(|row| values.extend_from_slice(row));
+        }
+        Ok(())
     }
 
     /// Returns how many tokens `tokens` and the sequence have in common at

@@ -5,12 +5,15 @@
 //! lost once it is there: the first token of the plan leaves the rest of the
 //! plan, at least.
 
-use std::time::{Duration, Instant};
+use std::{
+    cell::RefCell,
+    rc::Rc,
+    time::{Duration, Instant},
+};
 
-use super::generator::GenerateError;
+use super::error::GenerateError;
 use crate::{
     budget::{Plan, Planner},
-    mask::TokenMask,
     matcher::{Matcher, MatcherError},
     vocabulary::TokenId,
 };
@@ -22,10 +25,11 @@ const WAIT: usize = 8;
 /// With this many tokens to spare beside twice the plan, the limit is far.
 const FAR: usize = 32;
 
-/// A plan that fits, kept up to date.
-#[derive(Debug)]
+/// A plan that fits, kept up to date. Beams that went apart share what was
+/// learned of the grammar.
+#[derive(Clone, Debug)]
 pub(super) struct Steering {
-    planner: Planner,
+    planner: Rc<RefCell<Planner>>,
     /// Invariant: no more tokens than are left. `None` where none was found,
     /// which promises nothing.
     plan: Option<Plan>,
@@ -67,6 +71,7 @@ impl Steering {
             return Err(GenerateError::Budget { needed, limit });
         }
         let time = started.elapsed();
+        let planner = Rc::new(RefCell::new(planner));
         Ok(Steering { planner, plan, wait: WAIT, next_wait: 2 * WAIT, time })
     }
 
@@ -89,7 +94,7 @@ impl Steering {
         }
         let started = Instant::now();
         let fitting = |plan: &Plan| plan.n_tokens() <= n_left;
-        let new = self.planner.plan(matcher)?.filter(fitting);
+        let new = self.planner.borrow_mut().plan(matcher)?.filter(fitting);
         self.time += started.elapsed();
         let Some(old) = &self.plan else {
             self.wait = self.next_wait;
@@ -100,92 +105,14 @@ impl Steering {
         Ok(new.map_or(Verdict::TooLong, |plan| Verdict::Fits(Some(plan))))
     }
 
+    /// Whether the limit is near enough for tokens not to fit.
+    pub(super) fn is_near(&self, n_left: usize) -> bool {
+        let plan = self.plan.as_ref();
+        plan.is_some_and(|plan| n_left < 2 * plan.n_tokens() + FAR)
+    }
+
     /// Goes on with a plan that was judged.
     pub(super) fn set(&mut self, plan: Option<Plan>) {
         self.plan = plan;
-    }
-}
-
-/// Decides on the tokens of one step.
-pub(super) struct Judge<'a> {
-    matcher: &'a mut Matcher,
-    steering: Option<&'a mut Steering>,
-    /// How many tokens are left, the one of this step included.
-    n_left: usize,
-    /// Tokens that are known to fit.
-    fitting: Vec<TokenId>,
-}
-
-impl<'a> Judge<'a> {
-    pub(super) fn new(
-        matcher: &'a mut Matcher,
-        steering: Option<&'a mut Steering>,
-        n_left: usize,
-    ) -> Judge<'a> {
-        Judge { matcher, steering, n_left, fitting: Vec::new() }
-    }
-
-    /// Returns true if tokens are likely not to fit.
-    pub(super) fn is_near(&self) -> bool {
-        let plan = self.steering.as_ref().and_then(|s| s.plan());
-        plan.is_some_and(|plan| self.n_left < 2 * plan.n_tokens() + FAR)
-    }
-
-    /// Reads `token`, and returns true if it fits. The matcher is as it was
-    /// otherwise.
-    pub(super) fn take(
-        &mut self,
-        token: TokenId,
-    ) -> Result<bool, MatcherError> {
-        self.matcher.accept(token)?;
-        let Some(steering) = &mut self.steering else { return Ok(true) };
-        let n_left = self.n_left.saturating_sub(1);
-        match steering.judge(self.matcher, Some(token), n_left)? {
-            Verdict::Fits(plan) => {
-                steering.set(plan);
-                Ok(true)
-            }
-            Verdict::TooLong => {
-                self.matcher.rollback(1)?;
-                Ok(false)
-            }
-        }
-    }
-
-    /// Takes those of `tokens` that do not fit out of `mask`, and returns
-    /// true if there were any.
-    pub(super) fn forbid(
-        &mut self,
-        tokens: impl Iterator<Item = TokenId>,
-        mask: &mut TokenMask,
-    ) -> Result<bool, MatcherError> {
-        let mut found = false;
-        let Some(steering) = &mut self.steering else { return Ok(false) };
-        let n_left = self.n_left.saturating_sub(1);
-        for token in tokens {
-            let grammar = self.matcher.grammar();
-            if grammar.vocabulary().is_end(token)
-                || self.fitting.contains(&token)
-            {
-                continue;
-            }
-            self.matcher.accept(token)?;
-            let verdict = steering.judge(self.matcher, Some(token), n_left);
-            self.matcher.rollback(1)?;
-            if let Verdict::Fits(_) = verdict? {
-                self.fitting.push(token);
-            } else {
-                found = true;
-                // A token that was drawn is in the mask's width.
-                let _ = mask.forbid(token);
-            }
-        }
-        Ok(found)
-    }
-
-    /// Returns the token that always fits.
-    pub(super) fn first_of_plan(&self) -> Option<TokenId> {
-        let plan = self.steering.as_ref()?.plan()?;
-        plan.tokens().first().copied()
     }
 }

@@ -1,9 +1,28 @@
-//! Bytes in as few tokens as possible.
+//! Bytes in as few tokens as possible, and tokens that begin with bytes.
 
 use super::index::TokenTrie;
 use crate::vocabulary::TokenId;
 
 impl TokenTrie {
+    /// Returns true if and only if a text token begins with `bytes` and is
+    /// longer.
+    pub(crate) fn goes_on(&self, bytes: &[u8]) -> bool {
+        let is_longer = |&token: &u32| {
+            let spelled = self.vocabulary().raw_bytes(TokenId(token));
+            spelled.len() > bytes.len() && spelled.starts_with(bytes)
+        };
+        let at = self.root();
+        let mut node = Some(at.node);
+        for &byte in bytes {
+            node = node.and_then(|node| at.trie.child(node, byte));
+            if node.is_none() {
+                break;
+            }
+        }
+        node.is_some_and(|node| at.trie.size(node) > 1)
+            || self.long_tokens().iter().any(is_longer)
+    }
+
     /// Returns the fewest text tokens that spell `bytes`; none if no tokens
     /// do. Tokens longer than a walk follows are not used.
     pub(crate) fn fewest_tokens(&self, bytes: &[u8]) -> Option<Vec<TokenId>> {

@@ -164,7 +164,7 @@ impl Forced<'_> {
             // is no text: that character is not known.
             let broken = known.char_indices().rfind(|&(start, c)| {
                 (1..c.len_utf8()).any(|at| {
-                    self.goes_on_bytes(&known.as_bytes()[start + at..])
+                    self.tokens.goes_on(&known.as_bytes()[start + at..])
                 })
             });
             match broken {
@@ -179,24 +179,7 @@ impl Forced<'_> {
     /// Whether a token begins with `text` and is longer.
     fn goes_on(&self, text: &str) -> bool {
         self.tokens.vocabulary().has_longer_name(text)
-            || self.goes_on_bytes(text.as_bytes())
-    }
-
-    fn goes_on_bytes(&self, bytes: &[u8]) -> bool {
-        let is_longer = |&token: &u32| {
-            let spelled = self.tokens.vocabulary().raw_bytes(TokenId(token));
-            spelled.len() > bytes.len() && spelled.starts_with(bytes)
-        };
-        let at = self.tokens.root();
-        let mut node = Some(at.node);
-        for &byte in bytes {
-            node = node.and_then(|node| at.trie.child(node, byte));
-            if node.is_none() {
-                break;
-            }
-        }
-        node.is_some_and(|node| at.trie.size(node) > 1)
-            || self.tokens.long_tokens().iter().any(is_longer)
+            || self.tokens.goes_on(text.as_bytes())
     }
 
     /// Returns the index of the first token of `rest`, in which the tokens

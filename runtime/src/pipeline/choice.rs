@@ -55,7 +55,7 @@ impl Choose {
 ///
 /// ChaCha is random access: every position has a stream of its own, so no
 /// state is carried from step to step.
-fn uniform(seed: u64, position: u64, attempt: u64) -> f64 {
+pub(super) fn uniform(seed: u64, position: u64, attempt: u64) -> f64 {
     let mut key = [0; 32];
     key[..8].copy_from_slice(&seed.to_le_bytes());
     let mut generator = ChaCha8Rng::from_seed(key);

@@ -296,7 +296,7 @@ impl Pipeline {
     }
 
     /// Runs the stages and checks what they are given and what they leave.
-    fn run<'r>(
+    pub(super) fn run<'r>(
         &self,
         logits: &'r mut [f32],
         step: &Step<'_>,

@@ -99,6 +99,7 @@ fn generate(
         max_tokens,
         sampling,
         finish_within_budget: true,
+        ..Request::default()
     };
     generator.generate(&request, &mut |_| ControlFlow::Continue(()))
 }
@@ -240,6 +241,7 @@ fn outputs_may_be_cut_off_where_that_is_asked_for() {
         max_tokens: 4,
         sampling: SamplingOptions::greedy(),
         finish_within_budget: false,
+        ..Request::default()
     };
     let made = generator
         .generate(&request, &mut |_| ControlFlow::Continue(()))

@@ -83,6 +83,7 @@ fn choices_are_decoded_whole() {
             max_tokens: 8,
             sampling: SamplingOptions::greedy(),
             finish_within_budget: true,
+            ..Request::default()
         };
         let mut streamed = String::new();
         let generation = generator

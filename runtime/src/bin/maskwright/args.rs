@@ -7,8 +7,8 @@ use std::{
 
 use clap::Args;
 use maskwright::grammar::{
-    Backreferences, Draft, Escapes, FormatPolicy, Grammar, Numbers, Order,
-    SchemaOptions, Whitespace,
+    Backreferences, ChoiceOptions, Draft, Escapes, FormatPolicy, Grammar,
+    Numbers, Order, SchemaOptions, Whitespace,
 };
 
 use crate::{fail::Fail, tags::TagArgs};
@@ -195,6 +195,9 @@ pub(crate) struct GrammarSource {
 pub(crate) struct GrammarArgs {
     #[command(flatten)]
     pub(crate) source: GrammarSource,
+    /// Lets a space stand before each of the choices
+    #[arg(long, requires = "choices")]
+    pub(crate) leading_space: bool,
     #[command(flatten)]
     pub(crate) options: SchemaArgs,
     #[command(flatten)]
@@ -217,7 +220,11 @@ impl GrammarArgs {
         } else if let Some(regex) = &source.regex {
             Grammar::from_regex(regex)?
         } else if let Some(choices) = &source.choices {
-            Grammar::from_choices(choices)?
+            let leading_space = self.leading_space;
+            Grammar::from_choices_with(
+                choices,
+                &ChoiceOptions { leading_space },
+            )?
         } else if let Some(file) = &source.gbnf {
             self.tags.gbnf(file, options)?
         } else if let Some(file) = &source.tags {

@@ -6,7 +6,7 @@ use std::{
 };
 
 use clap::Args;
-use maskwright::classify::{ClassifyError, classify};
+use maskwright::classify::{ClassifyError, ClassifyOptions, classify_with};
 
 use crate::{
     args::read,
@@ -29,6 +29,9 @@ pub(crate) struct ClassifyArgs {
     /// Prints the probability of each label
     #[arg(long)]
     scores: bool,
+    /// Counts a label with a space before it as the label, too
+    #[arg(long)]
+    leading_space: bool,
     #[command(flatten)]
     model: ModelSelection,
     /// Prints JSON for machines
@@ -42,7 +45,10 @@ pub(crate) fn run(args: &ClassifyArgs) -> Result<(), Fail> {
         (None, text) => text.clone().unwrap_or_default(),
     };
     let mut generator = args.model.generator()?;
-    let scores = classify(&mut generator, &args.choices, text.trim())?;
+    let options = ClassifyOptions { leading_space: args.leading_space };
+    let choices = &args.choices;
+    let scores =
+        classify_with(&mut generator, choices, text.trim(), &options)?;
     let Some(best) = scores.first() else {
         return Err(ClassifyError::NoLabels.into());
     };

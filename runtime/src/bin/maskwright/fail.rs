@@ -22,6 +22,8 @@ pub(crate) enum Code {
     File = 6,
     /// A defect of Maskwright.
     Internal = 70,
+    /// Ctrl-C; the code that shells give a command which it ended.
+    Cancelled = 130,
 }
 
 /// Why a command failed.

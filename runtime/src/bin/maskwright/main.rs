@@ -8,6 +8,7 @@ mod convert;
 mod extract;
 mod fail;
 mod generate;
+mod generated;
 mod mask;
 mod model;
 mod tags;
@@ -30,7 +31,8 @@ struct Cli {
 enum Command {
     Extract(extract::ExtractArgs),
     Classify(classify::ClassifyArgs),
-    Generate(generate::GenerateArgs),
+    // Boxed, as it has far more options than the others.
+    Generate(Box<generate::GenerateArgs>),
     Check(check::CheckArgs),
     Convert(convert::ConvertArgs),
     Mask(mask::MaskArgs),

@@ -97,6 +97,10 @@ impl From<GenerateError> for Fail {
         match error {
             GenerateError::Pipeline(error) => Fail::usage(error.to_string()),
             GenerateError::Bind(error) => Fail::usage(error.to_string()),
+            error @ (GenerateError::OutOfRange { .. }
+            | GenerateError::EmptyStop { .. }) => {
+                Fail::usage(error.to_string())
+            }
             GenerateError::Budget { .. } => {
                 Fail::new(Code::Length, error.to_string())
             }
