@@ -16,6 +16,8 @@ mod patterns;
 mod places;
 mod progress;
 mod report;
+#[cfg(feature = "candle")]
+mod sampling;
 mod slowest;
 mod spelling;
 mod stats;
@@ -59,6 +61,13 @@ fn run() -> Result<(), String> {
         Command::Load => load::run(&options),
         Command::Grammars => grammars::run(&options),
         Command::Patterns => patterns::run(&options),
+        #[cfg(feature = "candle")]
+        Command::Pipeline => sampling::run(),
+        #[cfg(not(feature = "candle"))]
+        Command::Pipeline => {
+            Err("`pipeline` needs candle: build with --features candle"
+                .to_owned())
+        }
         Command::LoadChild => load::child(&options),
         Command::MemoryChild => maskbench::memory_child(&options),
     }

@@ -19,6 +19,8 @@ batch               64 sequences on a pool of threads
 load                the vocabulary: time and memory
 grammars            context-free grammars in GBNF and in Lark, long texts
 patterns            hard regular expressions, along random texts
+pipeline            a row of logits to a token, beside candle's
+                    LogitsProcessor (needs --features candle)
 
   --tokenizer FILE  a tokenizer.json (default: Llama-3.1, fetched once)
   --end-token ID    the end token, where the file's tokens do not tell
@@ -69,6 +71,8 @@ pub enum Command {
     Grammars,
     /// Print the comparison of regular expressions.
     Patterns,
+    /// A row of logits to a token.
+    Pipeline,
     /// One engine alone, for its peak memory (started by `maskbench`).
     MemoryChild,
     /// One engine's load (started by `load`).
@@ -212,6 +216,7 @@ fn parse(mut parser: lexopt::Parser) -> Result<Options, lexopt::Error> {
                     Some("load") => Command::Load,
                     Some("grammars") => Command::Grammars,
                     Some("patterns") => Command::Patterns,
+                    Some("pipeline") => Command::Pipeline,
                     Some("memory-child") => Command::MemoryChild,
                     Some("load-child") => Command::LoadChild,
                     _ => return Err(Value(name).unexpected()),

@@ -26,7 +26,7 @@ use super::{
 };
 use crate::{
     mask::TokenMask,
-    pipeline::{Pipeline, PipelineError, Scratch, Step},
+    pipeline::{Choice, Pipeline, PipelineError, Scratch, Step},
     vocabulary::TokenId,
 };
 
@@ -48,6 +48,8 @@ pub(super) struct Workspace {
 struct Trial {
     /// Tokens that are known to be taken.
     fitting: Vec<TokenId>,
+    /// What the pipeline made of the row, if the token is its choice.
+    choice: Option<Choice>,
     is_steered: bool,
     n_not_canonical: u64,
 }
@@ -96,6 +98,10 @@ impl Sequence {
         let started = Instant::now();
         let n_tail = self.guide.n_tail();
         let (token, trial) = self.choose(shared, pipeline, work, mask)?;
+        if let Some(choice) = &trial.choice {
+            self.history.observe(choice);
+            self.n_yielded += usize::from(choice.has_yielded());
+        }
         self.trace.phases.choice += started.elapsed();
         taking.token = token;
         if trial.is_steered {
@@ -142,8 +148,11 @@ impl Sequence {
                     mask = self.guide.allowed(shared)?;
                     continue;
                 }
-                Ok(Some(token)) => {
-                    planned.filter(|_| attempt >= MAX_REFUSED).unwrap_or(token)
+                Ok(Some(choice)) => {
+                    trial.choice = Some(choice);
+                    planned
+                        .filter(|_| attempt >= MAX_REFUSED)
+                        .unwrap_or(choice.token)
                 }
                 Err(GenerateError::Pipeline(
                     error @ PipelineError::NoTokenLeft { .. },
@@ -161,8 +170,11 @@ impl Sequence {
             };
             let taken = self.guide.take(shared, &self.history, token)?;
             if trial.note(taken, token, &mut mask) {
+                trial.choice =
+                    trial.choice.filter(|choice| choice.token == token);
                 return Ok((token, trial));
             }
+            trial.choice = None;
             attempt += 1;
         }
     }
@@ -177,7 +189,7 @@ impl Sequence {
         mask: &mut Option<TokenMask>,
         trial: &mut Trial,
         attempt: u64,
-    ) -> Result<Option<TokenId>, GenerateError> {
+    ) -> Result<Option<Choice>, GenerateError> {
         let n_left = self.n_left(shared);
         let is_choosy = self.guide.is_near(n_left)
             || shared.request.boundaries.canonical && !self.guide.is_lenient;
@@ -212,7 +224,7 @@ impl Sequence {
         work.row.clear();
         work.row.extend_from_slice(self.logits()?);
         let Workspace { row, scratch } = work;
-        Ok(Some(pipeline.choose(row, &step, scratch)?.token))
+        Ok(Some(pipeline.choose(row, &step, scratch)?))
     }
 
     /// Returns what the stages may look at.

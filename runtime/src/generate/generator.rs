@@ -174,7 +174,7 @@ impl Generator {
     ) -> Result<Vec<Generation>, GenerateError> {
         let started = Instant::now();
         request.check()?;
-        let pipelines = pipelines(request)?;
+        let pipelines = pipelines(request, self.vocabulary())?;
         let (prompt, tail) = self.prompt(request)?;
         let encoder = Arc::clone(&self.encoder);
         let trie = Arc::clone(&self.trie);
@@ -387,24 +387,27 @@ fn is_ranked(request: &Request) -> bool {
 
 /// Returns a pipeline for each of the sequences that are drawn, or one for a
 /// search with beams.
-fn pipelines(request: &Request) -> Result<Vec<Pipeline>, GenerateError> {
-    let sampling = &request.sampling;
+fn pipelines(
+    request: &Request,
+    vocabulary: &Vocabulary,
+) -> Result<Vec<Pipeline>, GenerateError> {
+    let mut sampling = request.sampling.clone();
+    sampling.length.max_new_tokens.get_or_insert(request.max_tokens);
     // What is out of range is so even where it has no effect.
-    let own = sampling.build()?;
+    let own = sampling.build_for(vocabulary)?;
     let n = match request.search {
         Search::Sample { n, best_of } => n.max(best_of),
         Search::Beams(beams) if beams.sampled => 1,
         Search::Beams(_) => {
-            let greedy =
-                SamplingOptions { temperature: 0.0, ..sampling.clone() };
-            return Ok(vec![greedy.build()?]);
+            let greedy = SamplingOptions { temperature: 0.0, ..sampling };
+            return Ok(vec![greedy.build_for(vocabulary)?]);
         }
     };
     let mut pipelines = vec![own];
     for index in 1..n {
         let seed = sample_seed(sampling.seed, index);
         let sampling = SamplingOptions { seed, ..sampling.clone() };
-        pipelines.push(sampling.build()?);
+        pipelines.push(sampling.build_for(vocabulary)?);
     }
     Ok(pipelines)
 }
@@ -416,6 +419,7 @@ fn cancelled(n_prompt: usize, prompt_time: Duration) -> Generation {
         tokens: Vec::new(),
         n_forced: 0,
         n_steered: 0,
+        n_yielded: 0,
         n_prompt,
         finish_reason: FinishReason::Cancelled,
         stop_string: None,

@@ -49,6 +49,10 @@ pub struct Generation {
     /// How many tokens were drawn from fewer than the grammar allows, or not
     /// drawn at all, so that the output is finished in time.
     pub n_steered: usize,
+    /// How many tokens a stage of the pipeline wanted to forbid and could
+    /// not, since nothing else was left: a repeated n-gram, or an end before
+    /// the minimum length.
+    pub n_yielded: usize,
     /// The number of tokens in the prompt.
     pub n_prompt: usize,
     /// Why it ended.

@@ -34,6 +34,7 @@ pub(super) struct Sequence {
     pub(super) finish: Option<FinishReason>,
     n_forced: usize,
     pub(super) n_steered: usize,
+    pub(super) n_yielded: usize,
     /// How many bytes of the first token of the output belong to the prompt.
     n_cut: usize,
     /// The tokens that were taken and that the model has not read; with each,
@@ -64,6 +65,7 @@ impl Sequence {
             finish: None,
             n_forced: 0,
             n_steered: 0,
+            n_yielded: 0,
             pending: Vec::new(),
             end: None,
         }
@@ -434,6 +436,7 @@ impl Sequence {
             tokens: self.history.output().to_vec(),
             n_forced: self.n_forced,
             n_steered: self.n_steered,
+            n_yielded: self.n_yielded,
             n_prompt: self.history.prompt().len(),
             finish_reason: self.finish.unwrap_or(FinishReason::Cancelled),
             stop_string: self.writer.stopped_by(),

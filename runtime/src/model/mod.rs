@@ -10,6 +10,7 @@
 
 mod cache;
 mod config;
+mod defaults;
 pub mod download;
 mod error;
 mod gguf;

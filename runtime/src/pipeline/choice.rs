@@ -25,11 +25,29 @@ pub enum Choose {
 
 /// The token that a step chose.
 #[derive(Clone, Copy, Debug, PartialEq)]
+#[non_exhaustive]
 pub struct Choice {
     /// The token.
     pub token: TokenId,
     /// Its logit after all stages.
     pub logit: f32,
+    /// What a stage learnt from it, for [`History::observe`].
+    ///
+    /// [`History::observe`]: super::History::observe
+    pub memory: Option<f32>,
+    /// The stages that yielded, a bit for each; [`Pipeline::yielded`] has
+    /// their names.
+    ///
+    /// [`Pipeline::yielded`]: super::Pipeline::yielded
+    pub(super) yielded: u64,
+}
+
+impl Choice {
+    /// Returns true if and only if a stage gave up what it wanted to forbid,
+    /// because nothing else would have been left.
+    pub fn has_yielded(&self) -> bool {
+        self.yielded != 0
+    }
 }
 
 impl Choose {
@@ -39,15 +57,26 @@ impl Choose {
         row: &Row<'_>,
         position: u64,
         attempt: u64,
-    ) -> Option<Choice> {
-        let chosen = match self {
+    ) -> Option<Candidate> {
+        match self {
             Choose::Greedy => row.greatest(),
-            Choose::Draw { seed } => {
-                row.at_mass(row.mass() * uniform(seed, position, attempt))
-            }
-        };
-        chosen.map(|Candidate { token, logit }| Choice { token, logit })
+            Choose::Draw { seed } => row.at_mass(
+                row.mass() * uniform(Purpose::Token, seed, position, attempt),
+            ),
+        }
     }
+}
+
+/// What a random number decides. Numbers for different purposes are
+/// independent of one another.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Purpose {
+    /// Which token is drawn.
+    Token = 0,
+    /// Whether XTC is on.
+    Xtc = 1,
+    /// Which beams go on.
+    Beams = 2,
 }
 
 /// Returns the number in [0, 1) that belongs to a seed, a position and an
@@ -55,9 +84,15 @@ impl Choose {
 ///
 /// ChaCha is random access: every position has a stream of its own, so no
 /// state is carried from step to step.
-pub(super) fn uniform(seed: u64, position: u64, attempt: u64) -> f64 {
+pub(super) fn uniform(
+    purpose: Purpose,
+    seed: u64,
+    position: u64,
+    attempt: u64,
+) -> f64 {
     let mut key = [0; 32];
     key[..8].copy_from_slice(&seed.to_le_bytes());
+    key[8] = purpose as u8;
     let mut generator = ChaCha8Rng::from_seed(key);
     generator.set_stream(position);
     // A number takes two words of the stream.
@@ -74,12 +109,17 @@ pub(super) fn uniform(seed: u64, position: u64, attempt: u64) -> f64 {
 mod tests {
     use super::*;
 
+    fn uniform(seed: u64, position: u64, attempt: u64) -> f64 {
+        super::uniform(Purpose::Token, seed, position, attempt)
+    }
+
     #[test]
     fn uniform_depends_on_seed_and_position_and_is_uniform() {
         assert_eq!(uniform(1, 2, 0), uniform(1, 2, 0));
         assert_ne!(uniform(1, 2, 0), uniform(1, 3, 0));
         assert_ne!(uniform(1, 2, 0), uniform(2, 2, 0));
         assert_ne!(uniform(1, 2, 0), uniform(1, 2, 1));
+        assert_ne!(uniform(1, 2, 0), super::uniform(Purpose::Xtc, 1, 2, 0));
         let places = (0..100).flat_map(|s| (0..100).map(move |p| (s, p)));
         let drawn: Vec<f64> = places.map(|(s, p)| uniform(s, p, 0)).collect();
         for tenth in 0..10 {

@@ -16,16 +16,41 @@ pub enum PipelineError {
         /// The range, in words.
         range: &'static str,
     },
-    /// A stage that forbids tokens would run after one that truncates.
+    /// A stage that forbids tokens would run after one that truncates or
+    /// scales.
     #[error(
         "stage {late} forbids tokens and stands after {early}, which \
-         truncates: no legal token may be left by then; put {late} first"
+         {does}: no legal token may be left by then; put {late} first"
     )]
     MaskAfterTruncation {
-        /// The stage that truncates.
+        /// The stage that truncates or scales.
         early: String,
+        /// What it does, in words.
+        does: &'static str,
         /// The stage that forbids.
         late: String,
+    },
+    /// An order names a stage that there is not.
+    #[error("there is no stage {name:?}; the built-in ones are {known}")]
+    UnknownStage {
+        /// The name.
+        name: String,
+        /// The names of the built-in stages.
+        known: String,
+    },
+    /// An option needs another one.
+    #[error("{option} needs {needs}, which is not given")]
+    Incomplete {
+        /// The option.
+        option: &'static str,
+        /// What it needs, in words.
+        needs: &'static str,
+    },
+    /// A sequence of tokens is empty.
+    #[error("{option} has an empty sequence; give each at least one token")]
+    EmptySequence {
+        /// The option.
+        option: &'static str,
     },
     /// A list of stages has no grammar mask, or more than one.
     #[error(

@@ -6,13 +6,17 @@ use super::{
     row::Row,
     stage::{Stage, StageKind, Step},
 };
+use crate::vocabulary::TokenId;
 
 /// Subtracts from the logit of each token of the output `frequency` times
-/// its count, and `presence`. The prompt does not count.
+/// its count, and `presence`. The prompt does not count, unless llama.cpp's
+/// window is asked for.
 #[derive(Clone, Copy, Debug)]
 pub struct FrequencyPresencePenalty {
     frequency: f32,
     presence: f32,
+    /// How many tokens at the end count, and whether those of the prompt do.
+    window: Option<(usize, bool)>,
 }
 
 impl FrequencyPresencePenalty {
@@ -36,7 +40,29 @@ impl FrequencyPresencePenalty {
                 });
             }
         }
-        Ok(FrequencyPresencePenalty { frequency, presence })
+        Ok(FrequencyPresencePenalty { frequency, presence, window: None })
+    }
+
+    /// Counts only what is among the last `n` tokens, of the prompt too if
+    /// `with_prompt`, as llama.cpp does.
+    #[must_use]
+    pub fn of_last(
+        mut self,
+        n: Option<usize>,
+        with_prompt: bool,
+    ) -> FrequencyPresencePenalty {
+        self.window = n.map(|n| (n, with_prompt));
+        self
+    }
+
+    fn penalize(self, row: &mut Row<'_>, token: TokenId, count: u32) {
+        #[expect(
+            clippy::cast_precision_loss,
+            reason = "a count of 16 million is already beyond any output"
+        )]
+        let count = count as f32;
+        let penalty = self.frequency * count + self.presence;
+        row.edit(token, |logit| logit - penalty);
     }
 }
 
@@ -54,14 +80,15 @@ impl Stage for FrequencyPresencePenalty {
         row: &mut Row<'_>,
         step: &Step<'_>,
     ) -> Result<(), PipelineError> {
-        for &(token, count) in step.history.output_counts() {
-            #[expect(
-                clippy::cast_precision_loss,
-                reason = "a count of 16 million is already beyond any output"
-            )]
-            let count = count as f32;
-            let penalty = self.frequency * count + self.presence;
-            row.edit(token, |logit| logit - penalty);
+        let history = step.history;
+        if let Some((last_n, with_prompt)) = self.window {
+            for (token, count) in history.counts_of_last(last_n, with_prompt) {
+                self.penalize(row, token, count);
+            }
+        } else {
+            for &(token, count) in history.output_counts() {
+                self.penalize(row, token, count);
+            }
         }
         Ok(())
     }

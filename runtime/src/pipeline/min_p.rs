@@ -46,20 +46,7 @@ impl Stage for MinP {
     ) -> Result<(), PipelineError> {
         // A ratio of probabilities is a difference of logits, so there is no
         // softmax to compute.
-        let least = f64::from(row.max()) + f64::from(self.p).ln();
-        if least > f64::from(f32::MIN) {
-            row.keep_at_least(at_least(least));
-        }
+        row.keep_at_least_near(f64::from(row.max()) + f64::from(self.p).ln());
         Ok(())
     }
-}
-
-/// Returns the least `f32` that is not below `bound`.
-#[expect(
-    clippy::cast_possible_truncation,
-    reason = "rounding is what is being corrected for"
-)]
-fn at_least(bound: f64) -> f32 {
-    let rounded = bound as f32;
-    if f64::from(rounded) < bound { rounded.next_up() } else { rounded }
 }

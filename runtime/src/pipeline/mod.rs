@@ -40,42 +40,89 @@
 //! An engine with a sampler of its own needs [`mask_logits`] and nothing
 //! else, called before that sampler truncates anything.
 
+mod bad_words;
+mod builder;
+mod catalogue;
 mod choice;
+mod cutoff;
+mod dry;
+mod dynamic_temperature;
+mod effective;
 mod error;
+mod exponential_decay;
+mod forced;
 mod frequency_presence;
+mod generation_config;
 mod history;
 mod logit_bias;
 mod mask;
 mod min_p;
+mod min_tokens;
+mod mirostat;
+mod no_repeat_ngram;
 mod observe;
 mod options;
 mod order;
 mod repetition;
 mod row;
+mod run;
+mod select;
+mod sequence_bias;
+mod settings;
 mod softmax;
 mod stage;
 mod temperature;
+mod tokens;
 mod top_k;
+mod top_n_sigma;
 mod top_p;
+mod trace;
+mod typical_p;
+mod xtc;
 
 #[cfg(test)]
 mod tests;
 
+pub use bad_words::BadWords;
+pub use builder::PipelineBuilder;
 pub use choice::{Choice, Choose};
+pub use cutoff::{EpsilonCutoff, EtaCutoff};
+pub use dry::Dry;
+pub use dynamic_temperature::DynamicTemperature;
+pub use effective::{
+    EffectiveSampling, EffectiveSetting, SettingLayers, SettingSource,
+};
 pub use error::PipelineError;
+pub use exponential_decay::ExponentialDecay;
+pub use forced::ForcedTokens;
 pub use frequency_presence::FrequencyPresencePenalty;
+pub use generation_config::ModelDefaults;
 pub use history::History;
 pub use logit_bias::LogitBias;
 pub use mask::{GrammarMask, Logit, MaskBits, MaskWord, mask_logits};
 pub use min_p::MinP;
+pub use min_tokens::MinTokens;
+pub use mirostat::{Mirostat, MirostatVersion};
+pub use no_repeat_ngram::NoRepeatNgram;
 pub(crate) use observe::uniform_at;
 pub use observe::{Observation, observe};
-pub use options::SamplingOptions;
-pub use order::{Order, Pipeline, PipelineBuilder};
+pub use options::{
+    DryOptions, DynamicTemperatureOptions, ForbiddenTokens, LengthOptions,
+    MirostatOptions, SamplingOptions, SamplingWarning, TruncationOptions,
+};
+pub use order::Order;
 pub use repetition::RepetitionPenalty;
 pub use row::{Candidate, Row, Scratch};
+pub use run::Pipeline;
+pub use sequence_bias::SequenceBias;
+pub use settings::Settings;
 pub use softmax::log_sum_exp;
 pub use stage::{Stage, StageKind, Step};
 pub use temperature::Temperature;
+pub use tokens::{AllowedTokens, SuppressTokens};
 pub use top_k::TopK;
+pub use top_n_sigma::TopNSigma;
 pub use top_p::TopP;
+pub use trace::{StageTrace, Survivor, Trace};
+pub use typical_p::TypicalP;
+pub use xtc::Xtc;

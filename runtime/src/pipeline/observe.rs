@@ -2,11 +2,11 @@
 //! after the mask, and what the stages leave, for whoever searches.
 
 use super::{
-    choice,
+    choice::{self, Purpose},
     error::PipelineError,
     mask::MaskBits,
-    order::Pipeline,
     row::{Candidate, Scratch},
+    run::{Nobody, Pipeline},
     softmax::log_sum_exp,
     stage::Step,
 };
@@ -144,7 +144,7 @@ fn insert(found: &mut Vec<Candidate>, n: usize, token: TokenId, logit: f32) {
 /// Returns the number in [0, 1) that belongs to a seed, a position and an
 /// attempt, for searches that draw on their own.
 pub(crate) fn uniform_at(seed: u64, position: u64, attempt: u64) -> f64 {
-    choice::uniform(seed, position, attempt)
+    choice::uniform(Purpose::Beams, seed, position, attempt)
 }
 
 impl Pipeline {
@@ -162,7 +162,7 @@ impl Pipeline {
         step: &Step<'_>,
         scratch: &mut Scratch,
     ) -> Result<Vec<Candidate>, PipelineError> {
-        let mut row = self.run(logits, step, scratch)?;
+        let mut row = self.run(logits, step, scratch, &mut Nobody)?;
         Ok(row.candidates().to_vec())
     }
 }

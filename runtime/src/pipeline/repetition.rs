@@ -13,6 +13,7 @@ use crate::vocabulary::TokenId;
 pub struct RepetitionPenalty {
     factor: f32,
     with_prompt: bool,
+    last_n: Option<usize>,
 }
 
 impl RepetitionPenalty {
@@ -27,13 +28,24 @@ impl RepetitionPenalty {
         with_prompt: bool,
     ) -> Result<RepetitionPenalty, PipelineError> {
         if factor > 0.0 && factor.is_finite() {
-            return Ok(RepetitionPenalty { factor, with_prompt });
+            return Ok(RepetitionPenalty {
+                factor,
+                with_prompt,
+                last_n: None,
+            });
         }
         Err(PipelineError::OutOfRange {
             option: "repetition_penalty",
             given: f64::from(factor),
             range: "greater than 0 and finite; 1 turns it off",
         })
+    }
+
+    /// Counts only what is among the last `n` tokens as seen.
+    #[must_use]
+    pub fn of_last(mut self, n: Option<usize>) -> RepetitionPenalty {
+        self.last_n = n;
+        self
     }
 
     fn penalize(self, row: &mut Row<'_>, token: TokenId) {
@@ -57,12 +69,18 @@ impl Stage for RepetitionPenalty {
         row: &mut Row<'_>,
         step: &Step<'_>,
     ) -> Result<(), PipelineError> {
-        if self.with_prompt {
-            for token in step.history.distinct() {
+        let history = step.history;
+        if let Some(last_n) = self.last_n {
+            for (token, _) in history.counts_of_last(last_n, self.with_prompt)
+            {
+                self.penalize(row, token);
+            }
+        } else if self.with_prompt {
+            for token in history.distinct() {
                 self.penalize(row, token);
             }
         } else {
-            for &(token, _) in step.history.output_counts() {
+            for &(token, _) in history.output_counts() {
                 self.penalize(row, token);
             }
         }

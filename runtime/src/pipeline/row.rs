@@ -1,6 +1,6 @@
 //! A row of logits on its way through the stages.
 
-use super::{mask::MaskBits, softmax};
+use super::{mask::MaskBits, select::Weighted, softmax};
 use crate::vocabulary::TokenId;
 
 /// A mask that allows at most one token in this many turns the row into a
@@ -25,6 +25,8 @@ pub struct Candidate {
 pub struct Scratch {
     candidates: Vec<Candidate>,
     values: Vec<f32>,
+    weighted: Vec<Weighted>,
+    held: Vec<(usize, TokenId)>,
 }
 
 impl Scratch {
@@ -47,19 +49,42 @@ pub struct Row<'a> {
     /// ascending token.
     candidates: &'a mut Vec<Candidate>,
     values: &'a mut Vec<f32>,
+    weighted: &'a mut Vec<Weighted>,
     is_list: bool,
+    /// What is forbidden unless nothing else is left, with the stage that
+    /// said so; by ascending stage.
+    held: &'a mut Vec<(usize, TokenId)>,
+    /// The place of the stage that is running.
+    stage: usize,
+    /// The stages that yielded, a bit for each.
+    yielded: u64,
 }
 
 impl<'a> Row<'a> {
     /// Creates a row over the logits of all tokens.
     pub fn new(logits: &'a mut [f32], scratch: &'a mut Scratch) -> Row<'a> {
         scratch.candidates.clear();
+        scratch.held.clear();
         Row {
             logits,
             candidates: &mut scratch.candidates,
             values: &mut scratch.values,
+            weighted: &mut scratch.weighted,
             is_list: false,
+            held: &mut scratch.held,
+            stage: 0,
+            yielded: 0,
         }
+    }
+
+    /// Says which stage runs next.
+    pub(super) fn enter(&mut self, stage: usize) {
+        self.stage = stage;
+    }
+
+    /// Returns the stages that yielded, a bit for each.
+    pub(super) fn yielded(&self) -> u64 {
+        self.yielded
     }
 
     /// Returns how many tokens the row began with.
@@ -116,6 +141,89 @@ impl<'a> Row<'a> {
         self.edit(token, |_| f32::NEG_INFINITY);
     }
 
+    /// Forbids a token unless nothing else is left.
+    ///
+    /// It keeps its logit until all stages that may forbid have run. If a
+    /// stage has put off every token that is left by then, what it put off is
+    /// allowed again, and the choice says so
+    /// ([`Choice::has_yielded`](super::Choice::has_yielded)).
+    pub fn forbid_softly(&mut self, token: TokenId) {
+        if self.logit(token) > f32::NEG_INFINITY {
+            self.held.push((self.stage, token));
+        }
+    }
+
+    /// Notes that the running stage did not do what it was to do, because
+    /// the grammar forbids it.
+    pub fn note_yield(&mut self) {
+        // There are far fewer stages than bits.
+        self.yielded |= 1_u64.checked_shl(self.bit()).unwrap_or(0);
+    }
+
+    fn bit(&self) -> u32 {
+        u32::try_from(self.stage).unwrap_or(u32::MAX)
+    }
+
+    /// Makes these tokens the only ones, with equal chances, whatever was
+    /// forbidden before.
+    pub fn force(&mut self, tokens: &[TokenId]) {
+        self.held.clear();
+        self.candidates.clear();
+        let n_logits = self.n_logits();
+        let known = tokens.iter().filter(|token| token.index() < n_logits);
+        self.candidates
+            .extend(known.map(|&token| Candidate { token, logit: 0.0 }));
+        self.candidates.sort_unstable_by_key(|one| one.token);
+        self.candidates.dedup_by_key(|one| one.token);
+        self.is_list = true;
+    }
+
+    /// Forbids what was put off, stage by stage, except by stages that would
+    /// leave nothing.
+    pub(super) fn settle(&mut self) {
+        let mut held = std::mem::take(self.held);
+        held.sort_unstable();
+        for group in held.chunk_by(|a, b| a.0 == b.0) {
+            self.stage = group[0].0;
+            let is_held = |token: TokenId| {
+                group.binary_search_by_key(&token, |one| one.1).is_ok()
+            };
+            let mut is_other_left = false;
+            self.visit(|one| {
+                is_other_left =
+                    one.logit > f32::NEG_INFINITY && !is_held(one.token);
+                !is_other_left
+            });
+            if is_other_left {
+                for &(_, token) in group {
+                    self.forbid(token);
+                }
+            } else if group.iter().any(|one| self.logit(one.1).is_finite()) {
+                self.note_yield();
+            }
+        }
+        held.clear();
+        *self.held = held;
+    }
+
+    /// Returns the tokens that are not forbidden, by ascending token, and
+    /// leaves the row as it is.
+    pub fn survivors(&self) -> Vec<Candidate> {
+        let mut held: Vec<TokenId> =
+            self.held.iter().map(|&(_, token)| token).collect();
+        held.sort_unstable();
+        let mut survivors = Vec::new();
+        self.visit(|one| {
+            if one.logit > f32::NEG_INFINITY
+                && held.binary_search(&one.token).is_err()
+            {
+                survivors.push(one);
+            }
+            true
+        });
+        survivors
+    }
+
     /// Forbids every token that is not in the mask.
     pub fn apply_mask(&mut self, mask: MaskBits<'_>) {
         if self.is_list {
@@ -154,6 +262,15 @@ impl<'a> Row<'a> {
         }
     }
 
+    /// Drops every token whose logit is below `least`, which need not be a
+    /// float of the row's width; the greatest is kept in any case.
+    pub(super) fn keep_at_least_near(&mut self, least: f64) {
+        let max = self.max();
+        if least > f64::from(f32::MIN) {
+            self.keep_at_least(at_least(least).min(max));
+        }
+    }
+
     /// Of the tokens whose logit is `tied`, drops all but the first `n_kept`.
     #[expect(clippy::float_cmp, reason = "a tie is exact")]
     pub fn keep_ties(&mut self, tied: f32, n_kept: usize) {
@@ -167,6 +284,33 @@ impl<'a> Row<'a> {
             }
             is_kept
         });
+    }
+
+    /// Keeps the tokens for which `is_kept` says so, asked by ascending token.
+    ///
+    /// A truncation must keep at least one.
+    pub fn retain(&mut self, mut is_kept: impl FnMut(Candidate) -> bool) {
+        if self.is_list {
+            self.candidates.retain(|&one| is_kept(one));
+            return;
+        }
+        let candidates = &mut *self.candidates;
+        for (index, &logit) in self.logits.iter().enumerate() {
+            let one = Candidate { token: TokenId::from_index(index), logit };
+            if logit > f32::NEG_INFINITY && is_kept(one) {
+                candidates.push(one);
+            }
+        }
+        self.is_list = true;
+    }
+
+    /// Returns how many tokens are not forbidden.
+    pub fn n_left(&self) -> usize {
+        if self.is_list {
+            return self.candidates.len();
+        }
+        let left = self.logits.iter().filter(|z| **z > f32::NEG_INFINITY);
+        left.count()
     }
 
     /// Returns the greatest logit, or minus infinity when every token is
@@ -284,6 +428,39 @@ impl<'a> Row<'a> {
         }
     }
 
+    /// Returns the mass as [`mass`](Self::mass) does, and the entropy of the
+    /// softmax in nats.
+    pub fn mass_and_entropy(&mut self) -> (f64, f64) {
+        let max = self.max();
+        if max == f32::NEG_INFINITY {
+            return (0.0, 0.0);
+        }
+        let (values, _) = self.values();
+        let (mass, moment) = softmax::moments(values, max);
+        // -sum p ln p, where ln p is the logit less max and ln mass.
+        (mass, (mass.ln() - moment / mass).max(0.0))
+    }
+
+    /// Returns, for each token left in no order, a key and the weight of the
+    /// token in the [mass](Self::mass).
+    pub(super) fn weighted(
+        &mut self,
+        key: impl Fn(f32) -> f64,
+    ) -> &mut [Weighted] {
+        let max = self.max();
+        let mut weighted = std::mem::take(self.weighted);
+        weighted.clear();
+        self.visit(|one| {
+            if one.logit > f32::NEG_INFINITY {
+                let weight = softmax::exp(one.logit - max);
+                weighted.push(Weighted { key: key(one.logit), weight });
+            }
+            true
+        });
+        *self.weighted = weighted;
+        self.weighted
+    }
+
     /// Returns the logits in no order, and a buffer to work in.
     pub(super) fn values(&mut self) -> (&[f32], &mut Vec<f32>) {
         if self.is_list {
@@ -317,4 +494,14 @@ impl<'a> Row<'a> {
     fn place(&self, token: TokenId) -> Option<usize> {
         self.candidates.binary_search_by_key(&token, |one| one.token).ok()
     }
+}
+
+/// Returns the least `f32` that is not below `bound`.
+#[expect(
+    clippy::cast_possible_truncation,
+    reason = "rounding is what is being corrected for"
+)]
+fn at_least(bound: f64) -> f32 {
+    let rounded = bound as f32;
+    if f64::from(rounded) < bound { rounded.next_up() } else { rounded }
 }

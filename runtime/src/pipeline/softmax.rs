@@ -84,6 +84,24 @@ pub(super) fn mass(values: &[f32], max: f32) -> f64 {
     lanes.into_iter().sum()
 }
 
+/// Returns the sum of the weights, e to the power of each value less `max`,
+/// and the sum of each weight times its exponent.
+pub(super) fn moments(values: &[f32], max: f32) -> (f64, f64) {
+    let mut mass = [0.0_f64; LANES];
+    let mut moment = [0.0_f64; LANES];
+    for chunk in values.chunks(LANES) {
+        let lanes = mass.iter_mut().zip(&mut moment);
+        for ((mass, moment), &value) in lanes.zip(chunk) {
+            let weight = exp(value - max);
+            // Nothing times minus infinity is nothing here.
+            let exponent = (value - max).max(-128.0);
+            *mass += f64::from(weight);
+            *moment += f64::from(weight * exponent);
+        }
+    }
+    (mass.into_iter().sum(), moment.into_iter().sum())
+}
+
 /// Returns the logarithm of the sum of the exponentials of a row, so that a
 /// token's log-probability is its logit less this.
 ///

@@ -3,7 +3,10 @@
 use std::fmt;
 
 use super::{
-    error::PipelineError, history::History, mask::MaskBits, row::Row,
+    error::PipelineError,
+    history::History,
+    mask::MaskBits,
+    row::{Candidate, Row},
 };
 
 /// One step of the way from logits to a token.
@@ -30,6 +33,21 @@ pub trait Stage: fmt::Debug + Send + Sync {
         row: &mut Row<'_>,
         step: &Step<'_>,
     ) -> Result<(), PipelineError>;
+
+    /// Returns what the stage wants to remember of the token that was chosen
+    /// from the row, as all stages left it.
+    ///
+    /// The stage finds it in [`History::memory`] at the next step. At most
+    /// one stage of a pipeline can remember anything.
+    fn learn(
+        &self,
+        row: &mut Row<'_>,
+        chosen: Candidate,
+        step: &Step<'_>,
+    ) -> Option<f32> {
+        let _ = (row, chosen, step);
+        None
+    }
 }
 
 /// What kind of change a stage makes.

@@ -12,6 +12,7 @@ use super::{
 #[derive(Clone, Copy, Debug)]
 pub struct TopK {
     k: usize,
+    exactly: bool,
 }
 
 impl TopK {
@@ -22,7 +23,7 @@ impl TopK {
     /// Fails when `k` is zero.
     pub fn new(k: usize) -> Result<TopK, PipelineError> {
         if k > 0 {
-            return Ok(TopK { k });
+            return Ok(TopK { k, exactly: false });
         }
         Err(PipelineError::OutOfRange {
             option: "top_k",
@@ -30,6 +31,25 @@ impl TopK {
             range: "at least 1 for a stage of its own",
         })
     }
+
+    /// Keeps no more than `k` tokens, as llama.cpp does: among equals those
+    /// with the lowest ids.
+    #[must_use]
+    pub fn exactly(mut self) -> TopK {
+        self.exactly = true;
+        self
+    }
+}
+
+/// Keeps the `k` greatest logits and nothing that ties with the last of them
+/// beyond that; among equals the lowest ids.
+pub(super) fn keep_exactly(row: &mut Row<'_>, k: usize) {
+    let (values, buffer) = row.values();
+    let Some(least) = kth_greatest(values, k, buffer) else { return };
+    row.keep_at_least(least);
+    let candidates = row.candidates().iter();
+    let n_greater = candidates.filter(|one| one.logit > least).count();
+    row.keep_ties(least, k.saturating_sub(n_greater));
 }
 
 impl Stage for TopK {
@@ -46,6 +66,10 @@ impl Stage for TopK {
         row: &mut Row<'_>,
         _: &Step<'_>,
     ) -> Result<(), PipelineError> {
+        if self.exactly {
+            keep_exactly(row, self.k);
+            return Ok(());
+        }
         let (values, buffer) = row.values();
         if let Some(least) = kth_greatest(values, self.k, buffer) {
             row.keep_at_least(least);
@@ -65,11 +89,18 @@ fn kth_greatest(
     k: usize,
     buffer: &mut Vec<f32>,
 ) -> Option<f32> {
-    /// The grain in which values are looked at and passed over.
-    const CHUNK: usize = 64;
     if k == 0 || k > values.len() {
         return None;
     }
+    gather(values, k, buffer);
+    (buffer.len() >= k).then(|| cut(buffer, k))
+}
+
+/// Gathers the `k` greatest of the values above minus infinity, or all when
+/// there are fewer, and some more, in no order.
+fn gather(values: &[f32], k: usize, buffer: &mut Vec<f32>) {
+    /// The grain in which values are looked at and passed over.
+    const CHUNK: usize = 64;
     let capacity = k.saturating_mul(2).max(256);
     let mut least = f32::NEG_INFINITY;
     buffer.clear();
@@ -82,7 +113,19 @@ fn kth_greatest(
             least = cut(buffer, k);
         }
     }
-    (buffer.len() >= k).then(|| cut(buffer, k))
+}
+
+/// Gathers the `k` greatest of the values above minus infinity, in no order;
+/// all when there are fewer.
+pub(super) fn gather_greatest(
+    values: &[f32],
+    k: usize,
+    buffer: &mut Vec<f32>,
+) {
+    gather(values, k, buffer);
+    if buffer.len() > k {
+        cut(buffer, k);
+    }
 }
 
 /// Cuts a list of at least `k` values back to the `k` greatest and returns

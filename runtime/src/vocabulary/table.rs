@@ -3,6 +3,7 @@
 use std::{borrow::Cow, collections::BTreeMap, fmt, hash::Hasher, ops::Bound};
 
 use rustc_hash::FxHasher;
+use serde::{Deserialize, Serialize};
 
 use super::error::VocabularyError;
 use crate::saved::{Reader, Writer};
@@ -14,7 +15,19 @@ pub(super) const MAX_TOKENS: u32 = 1 << 23;
 const MAX_BYTES: usize = 1 << 31;
 
 /// The identifier of a token: its place in a row of logits.
-#[derive(Clone, Copy, Debug, Eq, Hash, Ord, PartialEq, PartialOrd)]
+#[derive(
+    Clone,
+    Copy,
+    Debug,
+    Deserialize,
+    Eq,
+    Hash,
+    Ord,
+    PartialEq,
+    PartialOrd,
+    Serialize,
+)]
+#[serde(transparent)]
 pub struct TokenId(pub u32);
 
 impl TokenId {

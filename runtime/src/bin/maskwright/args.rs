@@ -11,14 +11,15 @@ use maskwright::grammar::{
     Numbers, Order, SchemaOptions, Whitespace,
 };
 
-use crate::{fail::Fail, tags::TagArgs};
+use crate::{fail::Fail, sampling::SamplingArgs, tags::TagArgs};
 
 /// How the texts of a schema's instances may be written.
 #[derive(Args, Clone, Debug, Default)]
 pub(crate) struct SchemaArgs {
-    /// Order of members: `schema` or `any`
-    #[arg(long, value_name = "ORDER")]
-    pub(crate) order: Option<String>,
+    /// Order of members: `schema` or `any`. Where tokens are drawn, also the
+    /// order of the stages (see --sampling-order); it may be given twice
+    #[arg(long = "order", value_name = "ORDER")]
+    pub(crate) orders: Vec<String>,
     /// White space between tokens: `compact`, `spaced`, `indent` (by two
     /// spaces a level), `indent:N`, `any`, or `any:N` for runs of up to N
     /// bytes
@@ -49,15 +50,32 @@ pub(crate) struct SchemaArgs {
 }
 
 impl SchemaArgs {
+    /// Takes apart what `--order` says of members and what it says of the
+    /// stages that choose a token, which have other names.
+    pub(crate) fn split_order(
+        &self,
+        sampling: &SamplingArgs,
+    ) -> Result<(SchemaArgs, SamplingArgs), Fail> {
+        let is_of_members = |order: &String| {
+            ORDERS.iter().any(|(name, _)| *name == order.as_str())
+        };
+        let (members, stages): (Vec<String>, Vec<String>) =
+            self.orders.iter().cloned().partition(is_of_members);
+        let mut sampling = sampling.clone();
+        for order in stages {
+            sampling.set_order(order)?;
+        }
+        Ok((SchemaArgs { orders: members, ..self.clone() }, sampling))
+    }
+
     /// Puts what was said over `options`.
     pub(crate) fn over(
         &self,
         mut options: SchemaOptions,
     ) -> Result<SchemaOptions, String> {
         let text = &mut options.text;
-        if let Some(order) = &self.order {
-            let orders = [("schema", Order::Schema), ("any", Order::Any)];
-            text.order = choose("order", order, &orders)?;
+        for order in &self.orders {
+            text.order = choose("order", order, &ORDERS)?;
         }
         if let Some(whitespace) = &self.whitespace {
             text.whitespace = whitespace_policy(whitespace, text.whitespace)?;
@@ -114,6 +132,9 @@ impl SchemaArgs {
         Ok(options)
     }
 }
+
+const ORDERS: [(&str, Order); 2] =
+    [("schema", Order::Schema), ("any", Order::Any)];
 
 fn whitespace_policy(
     text: &str,

@@ -287,7 +287,7 @@ fn linked(
 impl Options {
     fn schema_options(&self) -> Result<SchemaOptions, String> {
         let args = SchemaArgs {
-            order: self.order.clone(),
+            orders: self.order.clone().into_iter().collect(),
             whitespace: self.whitespace.clone(),
             escapes: self.escapes.clone(),
             numbers: self.numbers.clone(),

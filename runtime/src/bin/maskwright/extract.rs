@@ -8,13 +8,15 @@ use std::{
 use clap::Args;
 use maskwright::{
     extract::{ExtractError, ExtractOptions, extract_json},
+    generate::Generator,
     grammar::{Grammar, SchemaOptions},
 };
 
 use crate::{
     args::{SchemaArgs, read},
     fail::{Code, Fail},
-    model::{ModelSelection, SamplingArgs},
+    model::ModelSelection,
+    sampling::{SamplingArgs, WordArgs, greedy, report, texts},
 };
 
 /// Extracts one JSON document that fits a schema from a text
@@ -38,6 +40,8 @@ pub(crate) struct ExtractArgs {
     #[command(flatten)]
     sampling: SamplingArgs,
     #[command(flatten)]
+    words: WordArgs,
+    #[command(flatten)]
     model: ModelSelection,
     /// Prints JSON for machines: the document and how it came about
     #[arg(long)]
@@ -47,8 +51,10 @@ pub(crate) struct ExtractArgs {
 pub(crate) fn run(args: &ExtractArgs) -> Result<(), Fail> {
     let text = read(&args.input)?;
     let source = read(&args.schema)?;
+    let (schema_args, sampling_args) =
+        args.options.split_order(&args.sampling)?;
     let schema_options =
-        args.options.over(SchemaOptions::default()).map_err(Fail::usage)?;
+        schema_args.over(SchemaOptions::default()).map_err(Fail::usage)?;
     // A schema that cannot be enforced is found before a model is loaded.
     let grammar = Grammar::from_schema(&source, &schema_options)?;
     let mut stderr = io::stderr().lock();
@@ -59,14 +65,29 @@ pub(crate) fn run(args: &ExtractArgs) -> Result<(), Fail> {
     let schema = serde_json::from_str(&source).map_err(|error| {
         Fail::new(Code::Grammar, format!("the schema is no JSON: {error}"))
     })?;
+    // What is out of range is found before a model is loaded, too.
+    sampling_args.check()?;
+    let loaded = args.model.load()?;
+    let mut layers = sampling_args.layers();
+    layers.model = loaded.defaults.settings.clone();
+    // An extraction is left to chance only if the user says so.
+    layers.model.temperature = None;
+    layers.model.do_sample = None;
+    layers.command = greedy();
+    layers.has_grammar = true;
+    args.words.add_to(&mut layers, &loaded.tokenizer)?;
+    let mut sampling =
+        layers.resolve().map_err(|error| Fail::usage(error.to_string()))?;
+    sampling.warnings.extend(loaded.defaults.warnings.iter().cloned());
+    report(&sampling)?;
     let options = ExtractOptions {
         max_tokens: args.max_tokens,
-        sampling: args.sampling.options()?,
+        sampling: sampling.options.clone(),
         finish_within_budget: !args.allow_cut_off,
         schema: schema_options,
         ..ExtractOptions::default()
     };
-    let mut generator = args.model.generator()?;
+    let mut generator = Generator::new(loaded).map_err(Fail::model)?;
     let extraction =
         extract_json(&mut generator, &schema, text.trim(), &options)?;
     let mut stdout = io::stdout().lock();
@@ -80,6 +101,9 @@ pub(crate) fn run(args: &ExtractArgs) -> Result<(), Fail> {
             "output_tokens": generation.tokens.len(),
             "forced_tokens": generation.n_forced,
             "steered_tokens": generation.n_steered,
+            "yielded_tokens": generation.n_yielded,
+            "sampling": sampling.to_json(),
+            "sampling_warnings": texts(&sampling.warnings),
             "prompt_ms": millis(generation.prompt_time),
             "decode_ms": millis(generation.decode_time),
             "warnings": grammar.warnings(),

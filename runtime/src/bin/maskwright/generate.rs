@@ -11,7 +11,8 @@ use clap::Args;
 use maskwright::{
     generate::{
         Beams, Boundaries, EarlyStopping, FinishReason, Flush, Generation,
-        LengthPenalty, Message, Piece, Prompt, Request, Role, Search, Stop,
+        Generator, LengthPenalty, Message, Piece, Prompt, Request, Role,
+        Search, Stop,
     },
     grammar::{Grammar, SchemaOptions},
     interrupt::{CancelFlag, Interrupt},
@@ -22,7 +23,8 @@ use crate::{
     args::{GrammarArgs, read},
     fail::{Code, Fail},
     generated,
-    model::{ModelSelection, SamplingArgs},
+    model::ModelSelection,
+    sampling::{SamplingArgs, WordArgs, greedy, report, texts},
 };
 
 /// Generates text under a grammar, or freely
@@ -51,6 +53,8 @@ pub(crate) struct GenerateArgs {
     allow_cut_off: bool,
     #[command(flatten)]
     sampling: SamplingArgs,
+    #[command(flatten)]
+    words: WordArgs,
     #[command(flatten)]
     search: SearchArgs,
     #[command(flatten)]
@@ -138,10 +142,26 @@ struct BoundaryArgs {
 }
 
 pub(crate) fn run(args: &GenerateArgs) -> Result<(), Fail> {
-    let grammar = args.grammar.compile(SchemaOptions::default())?;
+    let (options, sampling_args) =
+        args.grammar.options.split_order(&args.sampling)?;
+    let grammar_args = GrammarArgs { options, ..args.grammar.clone() };
+    let grammar = grammar_args.compile(SchemaOptions::default())?;
+    // What is out of range is found before a model is loaded.
+    sampling_args.check()?;
     let mut request = request(args)?;
+    let loaded = args.model.load()?;
+    let mut layers = sampling_args.layers();
+    layers.model = loaded.defaults.settings.clone();
+    layers.command = greedy();
+    layers.has_grammar = grammar.is_some();
+    args.words.add_to(&mut layers, &loaded.tokenizer)?;
+    let mut sampling =
+        layers.resolve().map_err(|error| Fail::usage(error.to_string()))?;
+    sampling.warnings.extend(loaded.defaults.warnings.iter().cloned());
+    report(&sampling)?;
+    request.sampling = sampling.options.clone();
     warn(args, &request)?;
-    let mut generator = args.model.generator()?;
+    let mut generator = Generator::new(loaded).map_err(Fail::model)?;
     let warnings = grammar.as_ref().map_or(&[][..], Grammar::warnings);
     request.grammar = grammar
         .as_ref()
@@ -156,11 +176,23 @@ pub(crate) fn run(args: &GenerateArgs) -> Result<(), Fail> {
     if let Some(error) = out.failed {
         return Err(Fail::write(error));
     }
+    if made.len() < args.search.n {
+        writeln!(
+            io::stderr(),
+            "warning: {} sequences were asked for and {} found; wider beams \
+             find more, as far as the grammar has more texts",
+            args.search.n,
+            made.len()
+        )
+        .map_err(Fail::write)?;
+    }
     let is_constrained = request.grammar.is_some();
     if args.json_output {
         let mut stdout = io::stdout().lock();
         for (index, one) in made.iter().enumerate() {
-            let line = generated::line(index, one, &vocabulary, warnings);
+            let mut line = generated::line(index, one, &vocabulary, warnings);
+            line["sampling"] = sampling.to_json();
+            line["sampling_warnings"] = texts(&sampling.warnings).into();
             writeln!(stdout, "{line}").map_err(Fail::write)?;
         }
     } else {
@@ -174,7 +206,6 @@ fn request(args: &GenerateArgs) -> Result<Request, Fail> {
     Ok(Request {
         prompt: prompt(args)?,
         max_tokens: args.max_tokens,
-        sampling: args.sampling.options()?,
         finish_within_budget: !args.allow_cut_off,
         search: search(&args.search)?,
         stop: Stop {

@@ -29,6 +29,7 @@ pub(crate) fn line(
         "output_tokens": made.tokens.len(),
         "forced_tokens": made.n_forced,
         "steered_tokens": made.n_steered,
+        "yielded_tokens": made.n_yielded,
         "healed_tokens": trace.n_healed,
         "not_canonical_tokens": trace.n_not_canonical,
         "log_probability": trace.log_probability,

@@ -11,6 +11,8 @@ mod generate;
 mod generated;
 mod mask;
 mod model;
+mod pipeline;
+mod sampling;
 mod tags;
 
 use std::{io::Write, process::ExitCode};
@@ -29,13 +31,14 @@ struct Cli {
 
 #[derive(Debug, Subcommand)]
 enum Command {
-    Extract(extract::ExtractArgs),
+    Extract(Box<extract::ExtractArgs>),
     Classify(classify::ClassifyArgs),
     // Boxed, as it has far more options than the others.
     Generate(Box<generate::GenerateArgs>),
     Check(check::CheckArgs),
     Convert(convert::ConvertArgs),
     Mask(mask::MaskArgs),
+    Pipeline(Box<pipeline::PipelineArgs>),
     Model(model::ModelArgs),
 }
 
@@ -58,6 +61,7 @@ fn run(command: &Command) -> Result<(), Fail> {
         Command::Check(args) => check::run(args),
         Command::Convert(args) => convert::run(args),
         Command::Mask(args) => mask::run(args),
+        Command::Pipeline(args) => pipeline::run(args),
         Command::Model(args) => model::run(args),
     }
 }

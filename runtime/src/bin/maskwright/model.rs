@@ -12,7 +12,6 @@ use maskwright::{
         self, LoadedModel,
         download::{ModelSource, Progress, TerminalProgress, resolve},
     },
-    pipeline::SamplingOptions,
 };
 
 use crate::fail::{Code, Fail};
@@ -45,50 +44,6 @@ impl ModelSelection {
 
     pub(crate) fn generator(&self) -> Result<Generator, Fail> {
         Generator::new(self.load()?).map_err(Fail::model)
-    }
-}
-
-/// How each token is chosen.
-#[derive(Args, Clone, Debug)]
-pub(crate) struct SamplingArgs {
-    /// How much chance there is; 0 takes the likeliest token
-    #[arg(long, default_value_t = 0.0)]
-    temperature: f32,
-    /// Keep this many of the likeliest tokens; 0 keeps all
-    #[arg(long, default_value_t = 0)]
-    top_k: usize,
-    /// Keep the likeliest tokens that reach this probability
-    #[arg(long, default_value_t = 1.0)]
-    top_p: f32,
-    /// Keep tokens this likely next to the likeliest
-    #[arg(long, default_value_t = 0.0)]
-    min_p: f32,
-    /// The seed of the draws
-    #[arg(long, default_value_t = 0)]
-    seed: u64,
-}
-
-impl SamplingArgs {
-    /// Returns the options, having warned about those without effect.
-    pub(crate) fn options(&self) -> Result<SamplingOptions, Fail> {
-        let options = SamplingOptions {
-            temperature: self.temperature,
-            top_k: self.top_k,
-            top_p: self.top_p,
-            min_p: self.min_p,
-            seed: self.seed,
-            ..SamplingOptions::default()
-        };
-        options.build().map_err(|error| Fail::usage(error.to_string()))?;
-        let mut stderr = io::stderr().lock();
-        for name in options.ignored() {
-            writeln!(
-                stderr,
-                "warning: `{name}` has no effect at temperature 0"
-            )
-            .map_err(Fail::write)?;
-        }
-        Ok(options)
     }
 }
 
