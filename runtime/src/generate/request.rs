@@ -255,7 +255,7 @@ pub fn sample_seed(seed: u64, index: usize) -> u64 {
 impl Request {
     /// Returns what is set and has no effect, as sentences for whoever wants
     /// to warn about it. What sampling ignores is told by
-    /// [`SamplingOptions::ignored`].
+    /// [`SamplingOptions::warnings`].
     pub fn ignored(&self) -> Vec<String> {
         let mut ignored = Vec::new();
         let mut warn = |text: &str| ignored.push(text.to_owned());

@@ -76,6 +76,7 @@ pub(super) enum Purpose {
     /// Whether XTC is on.
     Xtc = 1,
     /// Which beams go on.
+    #[cfg(feature = "generator")]
     Beams = 2,
 }
 

@@ -104,6 +104,7 @@ pub use min_p::MinP;
 pub use min_tokens::MinTokens;
 pub use mirostat::{Mirostat, MirostatVersion};
 pub use no_repeat_ngram::NoRepeatNgram;
+#[cfg(feature = "generator")]
 pub(crate) use observe::uniform_at;
 pub use observe::{Observation, observe};
 pub use options::{

@@ -2,7 +2,6 @@
 //! after the mask, and what the stages leave, for whoever searches.
 
 use super::{
-    choice::{self, Purpose},
     error::PipelineError,
     mask::MaskBits,
     row::{Candidate, Scratch},
@@ -143,8 +142,11 @@ fn insert(found: &mut Vec<Candidate>, n: usize, token: TokenId, logit: f32) {
 
 /// Returns the number in [0, 1) that belongs to a seed, a position and an
 /// attempt, for searches that draw on their own.
+#[cfg(feature = "generator")]
 pub(crate) fn uniform_at(seed: u64, position: u64, attempt: u64) -> f64 {
-    choice::uniform(Purpose::Beams, seed, position, attempt)
+    use super::choice::{Purpose, uniform};
+
+    uniform(Purpose::Beams, seed, position, attempt)
 }
 
 impl Pipeline {
