@@ -326,16 +326,24 @@ impl<'a> Row<'a> {
 
     /// Returns the strongest token, the one with the lowest id among equals.
     pub fn greatest(&self) -> Option<Candidate> {
-        let max = self.max();
-        let mut greatest = None;
-        self.visit(|one| {
-            let is_found = one.logit >= max && one.logit > f32::NEG_INFINITY;
-            if is_found {
-                greatest = Some(one);
-            }
-            !is_found
-        });
-        greatest
+        if self.is_list {
+            let all = self.candidates.iter().copied();
+            let stronger = |a: Candidate, b: Candidate| {
+                if b.logit > a.logit { b } else { a }
+            };
+            return all.reduce(stronger);
+        }
+        let index = softmax::first_greatest(self.logits)?;
+        let logit = self.logits[index];
+        Some(Candidate { token: TokenId::from_index(index), logit })
+    }
+
+    /// Returns true if and only if some token is not forbidden.
+    pub(super) fn is_any_left(&self) -> bool {
+        if self.is_list {
+            return !self.candidates.is_empty();
+        }
+        self.logits.iter().any(|&logit| logit > f32::NEG_INFINITY)
     }
 
     /// Returns the sum of e to the power of each logit less the greatest one.

@@ -154,7 +154,7 @@ impl Pipeline {
         if scoring.len() > 1 {
             check_finite(&row, "after the penalties")?;
         }
-        if row.max() == f32::NEG_INFINITY {
+        if !row.is_any_left() {
             return Err(no_token_left(&row, step));
         }
         for (stage, place) in sampling.iter().zip(places) {

@@ -51,16 +51,38 @@ pub(super) fn max(values: &[f32]) -> f32 {
     lanes.iter().chain(rest).copied().fold(f32::NEG_INFINITY, greater)
 }
 
-/// Returns true if and only if no value is NaN or positive infinity.
-pub(super) fn all_good(values: &[f32]) -> bool {
-    let mut is_good = [true; LANES];
-    let (chunks, rest) = values.as_chunks::<LANES>();
-    for chunk in chunks {
-        for (lane, &value) in is_good.iter_mut().zip(chunk) {
-            *lane &= value <= f32::MAX;
+/// Returns where the greatest value is first; none if there is no value above
+/// minus infinity. NaN is passed over.
+pub(super) fn first_greatest(values: &[f32]) -> Option<usize> {
+    /// What is searched one by one once it is known to have the greatest.
+    const BLOCK: usize = 1_024;
+    let mut greatest = f32::NEG_INFINITY;
+    let mut found = None;
+    for (index, block) in values.chunks(BLOCK).enumerate() {
+        let max = max(block);
+        if max > greatest {
+            greatest = max;
+            found = Some(index * BLOCK);
         }
     }
-    is_good.iter().all(|&lane| lane) && rest.iter().all(|&v| v <= f32::MAX)
+    let start = found?;
+    let place = values[start..].iter().position(|&v| v >= greatest);
+    place.map(|place| start + place)
+}
+
+/// Returns true if and only if no value is NaN or positive infinity.
+pub(super) fn all_good(values: &[f32]) -> bool {
+    // PERF: as wide as the values, so that a comparison's bits stay in place.
+    let mut n_good = [0_u32; LANES];
+    let (chunks, rest) = values.as_chunks::<LANES>();
+    for chunk in chunks {
+        for (lane, &value) in n_good.iter_mut().zip(chunk) {
+            *lane += u32::from(value <= f32::MAX);
+        }
+    }
+    let n_good: u64 = n_good.iter().map(|&lane| u64::from(lane)).sum();
+    n_good == (chunks.len() * LANES) as u64
+        && rest.iter().all(|&v| v <= f32::MAX)
 }
 
 /// Returns the sum of e to the power of each value less `max`.
@@ -118,6 +140,34 @@ pub fn log_sum_exp(logits: &[f32]) -> f64 {
 #[expect(clippy::float_cmp, reason = "some answers are exact")]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_first_greatest_is_found_in_every_block() {
+        assert_eq!(first_greatest(&[]), None);
+        let none = [f32::NEG_INFINITY; 3_000];
+        assert_eq!(first_greatest(&none), None);
+        for places in [&[0][..], &[1_023], &[1_024, 1_025], &[7, 2_999]] {
+            let mut values = none;
+            values[5] = -9.0;
+            places.iter().for_each(|&place| values[place] = 2.5);
+            assert_eq!(first_greatest(&values), Some(places[0]));
+            values[places[0]] = f32::NAN;
+            let next = places.get(1).copied().unwrap_or(5);
+            assert_eq!(first_greatest(&values), Some(next));
+        }
+    }
+
+    #[test]
+    fn one_bad_value_is_found_anywhere() {
+        for bad in [f32::NAN, -f32::NAN, f32::INFINITY] {
+            for place in 0..50 {
+                let mut values = [f32::NEG_INFINITY; 50];
+                assert!(all_good(&values));
+                values[place] = bad;
+                assert!(!all_good(&values));
+            }
+        }
+    }
 
     #[test]
     fn exp_is_close_to_the_exact_one() {
