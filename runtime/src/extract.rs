@@ -4,9 +4,10 @@
 //! that the type has; [`extract_json`] does so for any schema and returns the
 //! document. Both validate what came out with the `jsonschema` crate before
 //! they hand it over: the masks make that a formality, and it stays a check
-//! by somebody else.
+//! by somebody else. An [`Extractor`] does what `extract_json` does for many
+//! texts, and prepares the schema once.
 
-use std::ops::ControlFlow;
+use std::{ops::ControlFlow, sync::Arc};
 
 use maskwright_json_schema::Options;
 use schemars::JsonSchema;
@@ -14,11 +15,15 @@ use serde::de::DeserializeOwned;
 use serde_json::Value;
 
 use crate::{
+    batch_extract::Problem,
+    compiled::CompiledGrammar,
     generate::{
         FinishReason, GenerateError, Generation, Generator, Message, Prompt,
         Request, Role,
     },
     grammar::{Grammar, GrammarError},
+    interrupt::Interrupt,
+    model::ModelError,
     pipeline::SamplingOptions,
 };
 
@@ -92,19 +97,110 @@ pub fn extract_json(
     text: &str,
     options: &ExtractOptions,
 ) -> Result<Extraction, ExtractError> {
-    let grammar = Grammar::from_schema_value(schema, &options.schema)?;
-    let request = Request {
-        prompt: prompt(schema, text, options),
-        grammar: Some(generator.compile(&grammar)?),
-        max_tokens: options.max_tokens,
-        sampling: options.sampling.clone(),
-        finish_within_budget: options.finish_within_budget,
-        ..Request::default()
-    };
-    let generation =
-        generator.generate(&request, &mut |_| ControlFlow::Continue(()))?;
-    let partly = grammar.schema().is_some_and(|it| !it.left_out.is_empty());
-    finish(schema, generation, partly)
+    Extractor::new(generator, schema, options)?.extract(generator, text)
+}
+
+/// A schema that is ready for one generator, to extract documents from any
+/// number of texts.
+#[derive(Clone, Debug)]
+pub struct Extractor {
+    schema: Value,
+    grammar: Arc<CompiledGrammar>,
+    validator: Arc<jsonschema::Validator>,
+    /// Whether the grammar does not enforce all of the schema.
+    is_partial: bool,
+    options: ExtractOptions,
+    interrupt: Option<Interrupt>,
+}
+
+impl Extractor {
+    /// Prepares a schema for `generator`.
+    ///
+    /// # Errors
+    ///
+    /// Fails when the schema cannot be enforced, and when the validator does
+    /// not accept it.
+    pub fn new(
+        generator: &Generator,
+        schema: &Value,
+        options: &ExtractOptions,
+    ) -> Result<Extractor, ExtractError> {
+        let grammar = Grammar::from_schema_value(schema, &options.schema)?;
+        let validator = jsonschema::validator_for(schema)
+            .map_err(|error| ExtractError::Validator(error.to_string()))?;
+        Ok(Extractor {
+            schema: schema.clone(),
+            grammar: generator.compile(&grammar)?,
+            validator: Arc::new(validator),
+            is_partial: grammar
+                .schema()
+                .is_some_and(|it| !it.left_out.is_empty()),
+            options: options.clone(),
+            interrupt: None,
+        })
+    }
+
+    /// Sets what may break off the work on a text
+    /// ([`ExtractError::Cancelled`]).
+    #[must_use]
+    pub fn interrupt(self, interrupt: Interrupt) -> Extractor {
+        Extractor { interrupt: Some(interrupt), ..self }
+    }
+
+    /// Extracts a document from `text` with the generator that this was made
+    /// for.
+    ///
+    /// # Errors
+    ///
+    /// Fails when the text does not fit the model, when the model fails, when
+    /// the document does not fit within the limit on tokens, and when the
+    /// work is interrupted.
+    pub fn extract(
+        &self,
+        generator: &mut Generator,
+        text: &str,
+    ) -> Result<Extraction, ExtractError> {
+        let request = Request {
+            prompt: prompt(&self.schema, text, &self.options),
+            grammar: Some(Arc::clone(&self.grammar)),
+            max_tokens: self.options.max_tokens,
+            sampling: self.options.sampling.clone(),
+            finish_within_budget: self.options.finish_within_budget,
+            interrupt: self.interrupt.clone(),
+            ..Request::default()
+        };
+        let generation = generator
+            .generate(&request, &mut |_| ControlFlow::Continue(()))?;
+        self.finish(generation)
+    }
+
+    /// Parses and validates what was generated.
+    fn finish(
+        &self,
+        generation: Generation,
+    ) -> Result<Extraction, ExtractError> {
+        if generation.finish_reason == FinishReason::Cancelled {
+            return Err(ExtractError::Cancelled);
+        }
+        if generation.finish_reason == FinishReason::Length {
+            return Err(ExtractError::CutOff {
+                n_tokens: generation.tokens.len(),
+                text: generation.text,
+            });
+        }
+        let value: Value = serde_json::from_str(&generation.text)
+            .map_err(ExtractError::Parse)?;
+        if let Some(error) = self.validator.iter_errors(&value).next() {
+            let location = error.instance_path().to_string();
+            let message = error.to_string();
+            return Err(if self.is_partial {
+                ExtractError::NotEnforced { location, message }
+            } else {
+                ExtractError::Invalid { location, message }
+            });
+        }
+        Ok(Extraction { text: generation.text.clone(), value, generation })
+    }
 }
 
 fn prompt(schema: &Value, text: &str, options: &ExtractOptions) -> Prompt {
@@ -113,35 +209,6 @@ fn prompt(schema: &Value, text: &str, options: &ExtractOptions) -> Prompt {
         Message::new(Role::System, &options.instructions),
         Message::new(Role::User, question),
     ])
-}
-
-/// Parses and validates what was generated. `partly` says that the grammar
-/// does not enforce all of the schema.
-fn finish(
-    schema: &Value,
-    generation: Generation,
-    partly: bool,
-) -> Result<Extraction, ExtractError> {
-    if generation.finish_reason == FinishReason::Length {
-        return Err(ExtractError::CutOff {
-            n_tokens: generation.tokens.len(),
-            text: generation.text,
-        });
-    }
-    let value: Value =
-        serde_json::from_str(&generation.text).map_err(ExtractError::Parse)?;
-    let validator = jsonschema::validator_for(schema)
-        .map_err(|error| ExtractError::Validator(error.to_string()))?;
-    if let Some(error) = validator.iter_errors(&value).next() {
-        let location = error.instance_path().to_string();
-        let message = error.to_string();
-        return Err(if partly {
-            ExtractError::NotEnforced { location, message }
-        } else {
-            ExtractError::Invalid { location, message }
-        });
-    }
-    Ok(Extraction { text: generation.text.clone(), value, generation })
 }
 
 /// An error that occurs while a value is extracted.
@@ -168,6 +235,9 @@ pub enum ExtractError {
         /// What was written: the beginning of a document.
         text: String,
     },
+    /// The work was interrupted.
+    #[error("the document was broken off before it was finished")]
+    Cancelled,
     /// The document does not parse as JSON, or not as the type.
     #[error("what was extracted does not fit the type")]
     Parse(#[source] serde_json::Error),
@@ -198,4 +268,35 @@ pub enum ExtractError {
         /// What the validator says.
         message: String,
     },
+}
+
+impl ExtractError {
+    /// Returns the kind of the error, for machines.
+    pub fn kind(&self) -> &'static str {
+        match self {
+            ExtractError::Grammar(_) => "grammar",
+            ExtractError::Bind(_) => "bind",
+            ExtractError::Generate(GenerateError::Model(
+                ModelError::ContextFull { .. },
+            )) => "too_long",
+            ExtractError::Generate(GenerateError::Budget { .. }) => "no_room",
+            ExtractError::Generate(_) => "model",
+            ExtractError::CutOff { .. } => "cut_off",
+            ExtractError::Cancelled => "cancelled",
+            ExtractError::Parse(_) => "parse",
+            ExtractError::Validator(_) => "validator",
+            ExtractError::NotEnforced { .. } => "not_enforced",
+            ExtractError::Invalid { .. } => "invalid",
+        }
+    }
+}
+
+impl From<ExtractError> for Problem {
+    fn from(error: ExtractError) -> Problem {
+        let mut problem = Problem::new(error.kind(), error.to_string());
+        if let ExtractError::CutOff { text, .. } = error {
+            problem.text = Some(text);
+        }
+        problem
+    }
 }

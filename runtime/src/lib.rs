@@ -2,6 +2,8 @@
 #![deny(unsafe_code)]
 
 pub mod batch;
+#[cfg(feature = "generator")]
+pub mod batch_extract;
 pub mod budget;
 pub mod check;
 #[cfg(feature = "generator")]

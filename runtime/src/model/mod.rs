@@ -11,6 +11,7 @@
 mod cache;
 mod config;
 mod defaults;
+mod digest;
 pub mod download;
 mod error;
 mod gguf;
@@ -32,6 +33,7 @@ mod llama_tests;
 pub(crate) mod testing;
 
 pub use cache::{BLOCK_LEN, KvCache, KvLayout};
+pub use digest::content_digest;
 pub use error::{ModelError, SUPPORTED_ARCHITECTURES};
 pub use gguf::Gguf;
 pub use load::{LoadedModel, load};

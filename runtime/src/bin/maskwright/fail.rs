@@ -20,6 +20,8 @@ pub(crate) enum Code {
     Length = 5,
     /// A file cannot be read or written.
     File = 6,
+    /// `extract`: some of many documents have no value.
+    Documents = 7,
     /// A defect of Maskwright.
     Internal = 70,
     /// Ctrl-C; the code that shells give a command which it ended.

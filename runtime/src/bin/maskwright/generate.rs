@@ -303,7 +303,7 @@ fn warn(args: &GenerateArgs, request: &Request) -> Result<(), Fail> {
 
 /// Returns what Ctrl-C breaks off. A second one ends the command at once.
 #[cfg(unix)]
-fn on_ctrl_c() -> Result<Interrupt, Fail> {
+pub(crate) fn on_ctrl_c() -> Result<Interrupt, Fail> {
     use std::sync::{Arc, atomic::AtomicBool};
 
     use signal_hook::{consts::SIGINT, flag, iterator::Signals};
@@ -327,7 +327,7 @@ fn on_ctrl_c() -> Result<Interrupt, Fail> {
 
 /// Elsewhere Ctrl-C ends the command.
 #[cfg(not(unix))]
-fn on_ctrl_c() -> Result<Interrupt, Fail> {
+pub(crate) fn on_ctrl_c() -> Result<Interrupt, Fail> {
     Ok(Interrupt::on(&CancelFlag::new()))
 }
 

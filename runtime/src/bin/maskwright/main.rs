@@ -6,6 +6,7 @@ mod check;
 mod classify;
 mod convert;
 mod extract;
+mod extract_many;
 mod fail;
 mod generate;
 mod generated;

@@ -1,0 +1,66 @@
+//! What tells one model from another: the content of its files.
+
+use std::{
+    fs::{self, File},
+    io::{self, Read},
+    path::{Path, PathBuf},
+};
+
+use sha2::{Digest, Sha256};
+
+use super::ModelError;
+
+/// Returns a digest of a model's files: the GGUF file, or those of a directory
+/// that [`load`](super::load) reads or that say how the model is used (JSON
+/// and safetensors), with their names.
+///
+/// # Errors
+///
+/// Fails when a file cannot be read.
+pub fn content_digest(path: &Path) -> Result<String, ModelError> {
+    let mut hasher = Sha256::new();
+    let files = files(path).map_err(|error| ModelError::read(path, error))?;
+    for file in files {
+        let name = file.file_name().unwrap_or_default();
+        if file != path {
+            hasher.update(name.as_encoded_bytes());
+            hasher.update([0]);
+        }
+        add(&file, &mut hasher)
+            .map_err(|error| ModelError::read(&file, error))?;
+    }
+    let digest = hasher.finalize();
+    Ok(digest.iter().map(|byte| format!("{byte:02x}")).collect())
+}
+
+fn files(path: &Path) -> io::Result<Vec<PathBuf>> {
+    if !path.is_dir() {
+        return Ok(vec![path.to_owned()]);
+    }
+    let mut files = Vec::new();
+    for entry in fs::read_dir(path)? {
+        let file = entry?.path();
+        let extension = file.extension().and_then(|it| it.to_str());
+        let is_read = matches!(extension, Some("json" | "safetensors"));
+        if is_read && file.is_file() {
+            files.push(file);
+        }
+    }
+    files.sort();
+    Ok(files)
+}
+
+/// Adds a file, its length first, so that two files are not one longer one.
+fn add(path: &Path, hasher: &mut Sha256) -> io::Result<()> {
+    let mut file = File::open(path)?;
+    hasher.update(file.metadata()?.len().to_le_bytes());
+    let mut buffer = vec![0; 1 << 17];
+    loop {
+        match file.read(&mut buffer) {
+            Ok(0) => return Ok(()),
+            Ok(n) => hasher.update(&buffer[..n]),
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(error) => return Err(error),
+        }
+    }
+}
