@@ -22,6 +22,8 @@ pub mod model;
 pub mod pipeline;
 pub mod precompute;
 pub mod saved;
+#[cfg(feature = "generator")]
+pub mod trace_page;
 pub mod vocabulary;
 mod warm;
 

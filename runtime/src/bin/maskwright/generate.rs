@@ -25,6 +25,7 @@ use crate::{
     generated,
     model::ModelSelection,
     sampling::{SamplingArgs, WordArgs, greedy, report, texts},
+    trace,
 };
 
 /// Generates text under a grammar, or freely
@@ -68,6 +69,11 @@ pub(crate) struct GenerateArgs {
     /// `--json-output`
     #[arg(long, value_name = "N")]
     logprobs: Option<usize>,
+    /// Writes a page (HTML) that shows the run token by token: how likely
+    /// each was before and after the mask, what was forbidden or forced, and
+    /// what the grammar was reading
+    #[arg(long, value_name = "FILE")]
+    trace: Option<PathBuf>,
     /// Prints JSON for machines, at the end: a line for each sequence. With
     /// `--stream`, a line for each piece of text before those
     #[arg(long)]
@@ -171,7 +177,7 @@ pub(crate) fn run(args: &GenerateArgs) -> Result<(), Fail> {
     request.interrupt = Some(on_ctrl_c()?);
     let vocabulary = generator.vocabulary().clone();
     let mut out = Out::new(args);
-    let made =
+    let mut made =
         generator.generate_all(&request, &mut |piece| out.receive(piece))?;
     if let Some(error) = out.failed {
         return Err(Fail::write(error));
@@ -186,6 +192,11 @@ pub(crate) fn run(args: &GenerateArgs) -> Result<(), Fail> {
         )
         .map_err(Fail::write)?;
     }
+    let page = args.trace.as_ref().map(|_| {
+        let title = trace::title(&args.grammar.source);
+        trace::page(&title, &request.prompt, &vocabulary, &made)
+    });
+    trace::keep(&mut made, args.logprobs);
     let is_constrained = request.grammar.is_some();
     if args.json_output {
         let mut stdout = io::stdout().lock();
@@ -197,6 +208,9 @@ pub(crate) fn run(args: &GenerateArgs) -> Result<(), Fail> {
         }
     } else {
         print(&made, out.is_streamed, is_constrained).map_err(Fail::write)?;
+    }
+    if let Some((file, page)) = args.trace.as_ref().zip(page) {
+        std::fs::write(file, page).map_err(|it| Fail::file(file, &it))?;
     }
     verdict(&made, is_constrained, &vocabulary)
 }
@@ -218,7 +232,10 @@ fn request(args: &GenerateArgs) -> Result<Request, Fail> {
             canonical: args.boundaries.canonical,
             forced: !args.boundaries.no_forced,
         },
-        logprobs: args.logprobs,
+        logprobs: match args.trace {
+            None => args.logprobs,
+            Some(_) => Some(trace::LISTED.max(args.logprobs.unwrap_or(0))),
+        },
         ..Request::default()
     })
 }

@@ -15,6 +15,7 @@ mod model;
 mod pipeline;
 mod sampling;
 mod tags;
+mod trace;
 
 use std::{io::Write, process::ExitCode};
 
