@@ -14,6 +14,7 @@ use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 
 use super::{document::Name, error::BatchError};
+use crate::model::download::to_hex;
 
 /// What a line was made with: all that another line could be the result of.
 #[derive(Clone, Debug, Deserialize, Eq, PartialEq, Serialize)]
@@ -46,8 +47,7 @@ impl RunId {
 
 /// The first 64 bits of the SHA-256: enough to tell what a user may confuse.
 fn short(text: &str) -> String {
-    let digest = Sha256::digest(text.as_bytes());
-    digest[..8].iter().map(|byte| format!("{byte:02x}")).collect()
+    to_hex(&Sha256::digest(text.as_bytes())[..8])
 }
 
 /// What became of a document.

@@ -8,7 +8,7 @@ use std::{
 
 use sha2::{Digest, Sha256};
 
-use super::ModelError;
+use super::{ModelError, download::to_hex};
 
 /// Returns a digest of a model's files: the GGUF file, or those of a directory
 /// that [`load`](super::load) reads or that say how the model is used (JSON
@@ -29,8 +29,7 @@ pub fn content_digest(path: &Path) -> Result<String, ModelError> {
         add(&file, &mut hasher)
             .map_err(|error| ModelError::read(&file, error))?;
     }
-    let digest = hasher.finalize();
-    Ok(digest.iter().map(|byte| format!("{byte:02x}")).collect())
+    Ok(to_hex(&hasher.finalize()))
 }
 
 fn files(path: &Path) -> io::Result<Vec<PathBuf>> {

@@ -149,7 +149,9 @@ mod tests {
         for places in [&[0][..], &[1_023], &[1_024, 1_025], &[7, 2_999]] {
             let mut values = none;
             values[5] = -9.0;
-            places.iter().for_each(|&place| values[place] = 2.5);
+            for &place in places {
+                values[place] = 2.5;
+            }
             assert_eq!(first_greatest(&values), Some(places[0]));
             values[places[0]] = f32::NAN;
             let next = places.get(1).copied().unwrap_or(5);

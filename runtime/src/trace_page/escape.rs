@@ -98,13 +98,13 @@ impl Percent {
 impl fmt::Display for Percent {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.width() {
-            0.0 => f.write_str("0 %"),
-            value if value < 0.05 => f.write_str("&lt; 0.1 %"),
+            0.0 => f.write_str("0&nbsp;%"),
+            value if value < 0.05 => f.write_str("&lt;&nbsp;0.1&nbsp;%"),
             value if value > 99.95 && value < 100.0 - 1e-9 => {
-                f.write_str("&gt; 99.9 %")
+                f.write_str("&gt;&nbsp;99.9&nbsp;%")
             }
-            value if value > 99.95 => f.write_str("100 %"),
-            value => write!(f, "{value:.1} %"),
+            value if value > 99.95 => f.write_str("100&nbsp;%"),
+            value => write!(f, "{value:.1}&nbsp;%"),
         }
     }
 }

@@ -69,8 +69,9 @@ line, <code><i>\\xE1</i></code> a part of a character.</p>
 <li><span class=\"token steered\">steered</span> or \
 <span class=\"token planned\">planned</span>, so that the text ends in \
 time</li>
-<li><span class=\"token forced\">forced</span>: the grammar allows nothing \
-else</li>
+<li><span class=\"token forced\">forced</span>: the grammar leaves no other \
+text. Where less than 100&nbsp;% is left to it after the mask, other tokens \
+would have spelled the same</li>
 <li><span class=\"token chosen contested\">contested</span>: the mask removed \
 at least half</li>
 </ul></details>

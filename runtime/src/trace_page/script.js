@@ -1,5 +1,5 @@
 // A link to a token opens it; without this it is only scrolled to.
-function open() {
+function show() {
   const step = location.hash && document.getElementById(location.hash.slice(1));
   if (!step) return;
   for (const box of ["no-forced", "contested"]) {
@@ -10,5 +10,5 @@ function open() {
   details.querySelector("summary").focus({ preventScroll: true });
   step.scrollIntoView({ block: "center" });
 }
-addEventListener("hashchange", open);
-open();
+addEventListener("hashchange", show);
+show();

@@ -158,7 +158,7 @@ fn each_token_has_an_item_and_what_is_forced_stands_together() {
     assert!(html.contains("forced, 3 tokens: <code><bdi>and</bdi>"));
     let step = &sequences[0].trace.steps[0];
     let before = step.before.expect("the model was asked").exp() * 100.0;
-    let shown = format!("<b>before</b> {before:.1} %");
+    let shown = format!("<b>before</b> {before:.1}&nbsp;%");
     assert!(html.contains(&shown), "{shown}");
     let place = step.place.clone().expect("a grammar");
     assert!(html.contains(&Text(&place).to_string()));
@@ -187,11 +187,11 @@ fn every_byte_of_a_token_can_be_seen() {
 #[test]
 fn percentages_never_claim_too_much() {
     let shown = |share: f64| Percent::of(share).to_string();
-    assert_eq!(shown(0.0), "0 %");
-    assert_eq!(shown(1e-6), "&lt; 0.1 %");
-    assert_eq!(shown(0.1234), "12.3 %");
-    assert_eq!(shown(0.99999), "&gt; 99.9 %");
-    assert_eq!(shown(1.0), "100 %");
-    assert_eq!(Percent::of_log(f64::NEG_INFINITY).to_string(), "0 %");
-    assert_eq!(Percent::of(f64::NAN).to_string(), "0 %");
+    assert_eq!(shown(0.0), "0&nbsp;%");
+    assert_eq!(shown(1e-6), "&lt;&nbsp;0.1&nbsp;%");
+    assert_eq!(shown(0.1234), "12.3&nbsp;%");
+    assert_eq!(shown(0.99999), "&gt;&nbsp;99.9&nbsp;%");
+    assert_eq!(shown(1.0), "100&nbsp;%");
+    assert_eq!(Percent::of_log(f64::NEG_INFINITY).to_string(), "0&nbsp;%");
+    assert_eq!(Percent::of(f64::NAN).to_string(), "0&nbsp;%");
 }

@@ -22,6 +22,7 @@ pub use default_model::{DEFAULT_MODEL, cached_default_model};
 pub use error::{Attempt, DownloadError};
 pub use progress::{Progress, Silent};
 pub use source::ModelSource;
+pub(crate) use store::to_hex;
 pub use store::{CACHE_DIR_VARIABLE, cache_dir};
 #[cfg(feature = "cli")]
 pub use terminal::TerminalProgress;
