@@ -5,8 +5,8 @@
 //! a step are put together from what is known already and take a microsecond:
 //! these are made on the calling thread, where handing them to another one
 //! would cost more than it saves. What is left, which is new and may take
-//! milliseconds, goes to the pool, a grammar a task, and so do rows whose last
-//! mask was new.
+//! milliseconds, is shared by the calling thread and the pool, a grammar a task,
+//! and so are rows whose last mask was new.
 //!
 //! A step may have a deadline, say the moment at which the logits arrive.
 //! Masks that are not finished by then are reported as late, and asked for
@@ -84,10 +84,10 @@
 //! ```
 
 use std::{
-    fmt,
+    fmt, iter,
     panic::{AssertUnwindSafe, catch_unwind},
     sync::{
-        Arc,
+        Arc, Mutex,
         atomic::{AtomicBool, Ordering},
         mpsc::{self, Receiver, RecvTimeoutError, Sender},
     },
@@ -98,11 +98,11 @@ use maskwright_grammar_core::{
     automaton::{AutomatonError, Configuration},
     util::FxHashMap,
 };
-use rayon::{ThreadPool, ThreadPoolBuildError, ThreadPoolBuilder, prelude::*};
+use rayon::{ThreadPool, ThreadPoolBuildError, ThreadPoolBuilder};
 
 use crate::{
     compiled::CompiledGrammar,
-    mask::{MaskStats, TokenMask},
+    mask::{MaskStats, TokenMask, lock},
     matcher::{Matcher, MatcherError},
 };
 
@@ -169,6 +169,10 @@ pub struct BatchMatcher {
 /// another one takes longer than to put a few masks together.
 const FEW_ROWS: usize = 3;
 
+/// Rows, with their places, by grammar: who shares one would wait for it on
+/// another thread.
+type Groups<'r, 'a> = FxHashMap<usize, Vec<(usize, &'r mut BatchRow<'a>)>>;
+
 /// The rows of one grammar that are new, and where they go on.
 type Cold = (Arc<CompiledGrammar>, Vec<(usize, Configuration)>);
 
@@ -218,56 +222,61 @@ impl BatchMatcher {
         }
     }
 
-    /// Makes all masks: what is likely to be known here, the rest on the pool.
+    /// Makes all masks. Those that are likely to be known are made here, the
+    /// others on the pool meanwhile, and then here as well.
     fn fill_all(&self, rows: &mut [BatchRow<'_>]) -> Vec<RowResult> {
-        let mut results = Vec::with_capacity(rows.len());
-        let mut open = Vec::new();
+        let mut results: Vec<RowResult> =
+            rows.iter().map(|_| Ok(RowMask::Late)).collect();
+        let is_new = |row: &&BatchRow<'_>| !was_known(row.matcher);
+        let n_new = rows.iter().filter(is_new).count();
+        let mut near = Vec::new();
+        let mut far = Groups::default();
         for (index, row) in rows.iter_mut().enumerate() {
-            // Where the last mask took something new, this one may as well.
-            let known = if was_known(row.matcher) {
-                row.matcher.known_mask_into(row.words)
+            if n_new <= FEW_ROWS || was_known(row.matcher) {
+                near.push((index, row));
             } else {
-                Ok(None)
-            };
-            results.push(match known {
-                Ok(Some(forbids_any)) => Ok(RowMask::Done { forbids_any }),
-                Ok(None) => {
-                    open.push((index, row));
-                    Ok(RowMask::Late)
-                }
-                Err(error) => Err(error),
-            });
+                far.entry(grammar_of(row)).or_default().push((index, row));
+            }
         }
-        if open.len() <= FEW_ROWS {
-            open.retain_mut(|(index, row)| {
+        let n_far = far.len();
+        let queue = Mutex::new(far.into_values().collect::<Vec<_>>());
+        let made = Mutex::new(Vec::new());
+        let work = || {
+            let next = || lock(&queue).pop();
+            for (index, row) in iter::from_fn(next).flatten() {
+                let result = fill_here(row);
+                lock(&made).push((index, result));
+            }
+        };
+        // Others may take as long to wake as a step takes; this thread is
+        // awake, so it takes its share.
+        let n_others = self.n_threads() - 1;
+        self.pool.in_place_scope(|scope| {
+            for _ in 0..n_far.min(n_others) {
+                scope.spawn(|_| work());
+            }
+            let mut far = Groups::default();
+            for (index, row) in near {
                 let known = row.matcher.known_mask_into(row.words);
-                let Some(result) = known.transpose() else { return true };
-                results[*index] =
-                    result.map(|forbids_any| RowMask::Done { forbids_any });
-                false
-            });
-        }
-        // Who shares a grammar would wait for it on another thread.
-        let mut groups: FxHashMap<usize, Vec<_>> = FxHashMap::default();
-        for (index, row) in open {
-            let id = Arc::as_ptr(row.matcher.grammar()) as usize;
-            groups.entry(id).or_default().push((index, row));
-        }
-        let groups: Vec<_> = groups.into_values().collect();
-        let fill_group = |group: Vec<(usize, &mut BatchRow<'_>)>| {
-            let rows = group.into_iter();
-            rows.map(|(index, row)| (index, fill_here(row)))
-                .collect::<Vec<_>>()
-        };
-        let made: Vec<_> = if groups.len() > 1 && self.n_threads() > 1 {
-            self.pool.install(|| {
-                let groups = groups.into_par_iter().with_max_len(1);
-                groups.flat_map_iter(fill_group).collect()
-            })
-        } else {
-            groups.into_iter().flat_map(fill_group).collect()
-        };
-        for (index, result) in made {
+                match known.transpose() {
+                    None => {
+                        let group = far.entry(grammar_of(row)).or_default();
+                        group.push((index, row));
+                    }
+                    Some(result) => {
+                        results[index] = result
+                            .map(|forbids_any| RowMask::Done { forbids_any });
+                    }
+                }
+            }
+            let n_more = far.len().saturating_sub(1);
+            lock(&queue).extend(far.into_values());
+            for _ in 0..n_more.min(n_others.saturating_sub(n_far)) {
+                scope.spawn(|_| work());
+            }
+            work();
+        });
+        for (index, result) in lock(&made).drain(..) {
             results[index] = result;
         }
         results
@@ -387,6 +396,11 @@ fn finish(
     row.matcher.set_stats(stats);
     let forbids_any = mask.n_allowed() < mask.len();
     Ok(RowMask::Done { forbids_any })
+}
+
+/// Says which grammar a row has.
+fn grammar_of(row: &BatchRow<'_>) -> usize {
+    Arc::as_ptr(row.matcher.grammar()) as usize
 }
 
 /// Whether the last mask of a matcher took nothing new.
