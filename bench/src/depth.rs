@@ -78,12 +78,9 @@ pub fn run(options: &Options) -> Result<(), String> {
     let path = options.tokenizer_path()?;
     let (tokenizer, shape) =
         tokenizer::load(&path, options.end_token, options.width)?;
-    let mut engines = Vec::new();
-    for name in engine::NAMES {
-        if options.wants(name) {
-            engines.push(engine::load(name, &path, shape)?);
-        }
-    }
+    let engines = engine::load_wanted(options, &path, shape)?;
+    let engines: Vec<_> =
+        engines.into_iter().map(|(_, engine)| engine).collect();
     let clock = Clock::calibrated();
     let mut words = vec![0; shape.words()];
     println!(

@@ -28,12 +28,7 @@ pub fn run(options: &Options) -> Result<(), String> {
     let path = options.tokenizer_path()?;
     let (tokenizer, shape) =
         tokenizer::load(&path, options.end_token, options.width)?;
-    let mut engines = Vec::new();
-    for name in engine::NAMES {
-        if options.wants(name) {
-            engines.push((name, engine::load(name, &path, shape)?));
-        }
-    }
+    let engines = engine::load_wanted(options, &path, shape)?;
     if engines.is_empty() {
         return Err(format!(
             "--engine is one of {}",

@@ -14,6 +14,7 @@ use std::time::Instant;
 use ::maskwright::mask::MaskStats;
 
 use crate::measure::Pass;
+use crate::options::Options;
 use crate::tokenizer::Shape;
 
 pub use self::{
@@ -34,6 +35,20 @@ pub enum Source {
 
 /// The engines by the names of `--engine`: first the peer, then ours.
 pub const NAMES: [&str; 2] = ["llguidance", "maskwright"];
+
+/// Loads the engines that the command line wants, with their names.
+///
+/// # Errors
+///
+/// What an engine said of the tokenizer's file.
+pub fn load_wanted(
+    options: &Options,
+    path: &Path,
+    shape: Shape,
+) -> Result<Vec<(&'static str, Box<dyn Engine>)>, String> {
+    let wanted = NAMES.into_iter().filter(|name| options.wants(name));
+    wanted.map(|name| Ok((name, load(name, path, shape)?))).collect()
+}
 
 /// Loads the engine of a name.
 ///
