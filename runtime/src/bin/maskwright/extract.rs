@@ -12,6 +12,7 @@ use maskwright::{
     extract::{ExtractError, ExtractOptions, extract_json},
     generate::Generator,
     grammar::{Grammar, SchemaOptions},
+    pipeline::Settings,
 };
 use serde_json::Value;
 
@@ -20,7 +21,7 @@ use crate::{
     extract_many::{self, ManyArgs},
     fail::{Code, Fail},
     model::ModelSelection,
-    sampling::{SamplingArgs, WordArgs, greedy, report, texts},
+    sampling::{SamplingArgs, WordArgs, texts},
 };
 
 /// Extracts one JSON document that fits a schema from a text, or from each of
@@ -69,18 +70,14 @@ pub(crate) fn run(args: &ExtractArgs) -> Result<(), Fail> {
     let (schema, schema_options, warnings) = prepare(args, &schema_args)?;
     sampling_args.check()?;
     let loaded = args.model.load()?;
-    let mut layers = sampling_args.layers();
-    layers.model = loaded.defaults.settings.clone();
     // An extraction is left to chance only if the user says so.
-    layers.model.temperature = None;
-    layers.model.do_sample = None;
-    layers.command = greedy();
-    layers.has_grammar = true;
-    args.words.add_to(&mut layers, &loaded.tokenizer)?;
-    let mut sampling =
-        layers.resolve().map_err(|error| Fail::usage(error.to_string()))?;
-    sampling.warnings.extend(loaded.defaults.warnings.iter().cloned());
-    report(&sampling)?;
+    let defaults = Settings {
+        temperature: None,
+        do_sample: None,
+        ..loaded.defaults.settings.clone()
+    };
+    let sampling =
+        sampling_args.effective(&args.words, &loaded, defaults, true)?;
     let options = ExtractOptions {
         max_tokens: args.max_tokens,
         sampling: sampling.options.clone(),

@@ -24,7 +24,7 @@ use crate::{
     fail::{Code, Fail},
     generated,
     model::ModelSelection,
-    sampling::{SamplingArgs, WordArgs, greedy, report, texts},
+    sampling::{SamplingArgs, WordArgs, texts},
     trace,
 };
 
@@ -156,15 +156,12 @@ pub(crate) fn run(args: &GenerateArgs) -> Result<(), Fail> {
     sampling_args.check()?;
     let mut request = request(args)?;
     let loaded = args.model.load()?;
-    let mut layers = sampling_args.layers();
-    layers.model = loaded.defaults.settings.clone();
-    layers.command = greedy();
-    layers.has_grammar = grammar.is_some();
-    args.words.add_to(&mut layers, &loaded.tokenizer)?;
-    let mut sampling =
-        layers.resolve().map_err(|error| Fail::usage(error.to_string()))?;
-    sampling.warnings.extend(loaded.defaults.warnings.iter().cloned());
-    report(&sampling)?;
+    let sampling = sampling_args.effective(
+        &args.words,
+        &loaded,
+        loaded.defaults.settings.clone(),
+        grammar.is_some(),
+    )?;
     request.sampling = sampling.options.clone();
     warn(args, &request)?;
     let mut generator = Generator::new(loaded).map_err(Fail::model)?;

@@ -4,7 +4,7 @@ use std::io::{self, Write};
 
 use clap::Args;
 use maskwright::{
-    model::ModelTokenizer,
+    model::{LoadedModel, ModelTokenizer},
     pipeline::{
         BadWords, Dry, EffectiveSampling, Order, SamplingWarning,
         SettingLayers, Settings,
@@ -211,6 +211,28 @@ fn decay(text: &str) -> Result<(usize, f32), String> {
 }
 
 impl SamplingArgs {
+    /// Puts together what the user, the model and the command say, and tells
+    /// the user what is in effect. `model` are the model's defaults as far as
+    /// the command follows them.
+    pub(crate) fn effective(
+        &self,
+        words: &WordArgs,
+        loaded: &LoadedModel,
+        model: Settings,
+        has_grammar: bool,
+    ) -> Result<EffectiveSampling, Fail> {
+        let command = greedy();
+        let mut layers =
+            SettingLayers { model, command, has_grammar, ..self.layers() };
+        words.add_to(&mut layers, &loaded.tokenizer)?;
+        let mut sampling = layers
+            .resolve()
+            .map_err(|error| Fail::usage(error.to_string()))?;
+        sampling.warnings.extend(loaded.defaults.warnings.iter().cloned());
+        report(&sampling)?;
+        Ok(sampling)
+    }
+
     /// Sets the order of the stages, which may be said once.
     pub(crate) fn set_order(&mut self, order: String) -> Result<(), Fail> {
         if let Some(known) = &self.order {
@@ -356,7 +378,7 @@ impl WordArgs {
 }
 
 /// What holds where nobody says anything: nothing is left to chance.
-pub(crate) fn greedy() -> Settings {
+fn greedy() -> Settings {
     Settings { temperature: Some(0.0), ..Settings::default() }
 }
 
