@@ -157,8 +157,20 @@ impl Language {
 
     /// Counts the texts that complete a state, up to `cap`.
     pub fn count_words(&self, state: StateId, cap: u64) -> WordCount {
+        self.count_words_within(state, 0, u64::MAX, cap)
+    }
+
+    /// Counts the texts of `least..=most` code points that complete a state,
+    /// up to `cap`.
+    pub fn count_words_within(
+        &self,
+        state: StateId,
+        least: u64,
+        most: u64,
+        cap: u64,
+    ) -> WordCount {
         let inner = self.inner();
-        inner.lock().count_words(inner, state, cap)
+        inner.lock().count_words(inner, state, (least, most), cap)
     }
 
     /// Lists all texts of the language, if there are at most `cap` of them,
@@ -234,13 +246,21 @@ impl Core {
     }
 
     fn find_never_dies(&mut self, inner: &Inner, root: StateId) -> Answer {
-        let mut seen = FxHashSet::default();
+        // From where each state was come by first.
+        let mut from = FxHashMap::default();
         let mut stack = vec![root];
         let mut sure = true;
-        seen.insert(root);
+        from.insert(root, root);
         while let Some(state) = stack.pop() {
+            if inner.state(state).never_dies.get() == Some(&Answer::No) {
+                note_death(inner, &from, state);
+                return Answer::No;
+            }
             match self.live(inner, state) {
-                Answer::No => return Answer::No,
+                Answer::No => {
+                    note_death(inner, &from, state);
+                    return Answer::No;
+                }
                 Answer::Yes => {}
                 Answer::Unknown => sure = false,
             }
@@ -248,7 +268,7 @@ impl Core {
             if entry.universal || entry.absorbing {
                 continue;
             }
-            if seen.len() > inner.limits.search_budget()
+            if from.len() > inner.limits.search_budget()
                 || inner.states.count() > search_room(inner)
             {
                 return Answer::Unknown;
@@ -257,12 +277,14 @@ impl Core {
                 return Answer::Unknown;
             };
             if !covers_everything(&row) {
+                note_death(inner, &from, state);
                 return Answer::No;
             }
             for range in &*row {
-                if seen.insert(range.next) {
+                from.entry(range.next).or_insert_with(|| {
                     stack.push(range.next);
-                }
+                    state
+                });
             }
         }
         if sure { Answer::Yes } else { Answer::Unknown }
@@ -521,11 +543,13 @@ impl Core {
         &mut self,
         inner: &Inner,
         root: StateId,
+        (least, most): (u64, u64),
         cap: u64,
     ) -> WordCount {
         let mut n_words: u64 = 0;
         let mut level = vec![(root, 1u64)];
-        match self.live(inner, root) {
+        let mut length: u64 = 0;
+        match self.within(inner, root, least, most) {
             Answer::No => return WordCount::Exactly(0),
             Answer::Unknown => return WordCount::Unknown,
             Answer::Yes => {}
@@ -541,8 +565,11 @@ impl Core {
             let mut index: FxHashMap<StateId, usize> = FxHashMap::default();
             let mut next: Vec<(StateId, u64)> = Vec::new();
             for (state, ways) in level {
-                if inner.state(state).accepting {
+                if length >= least && inner.state(state).accepting {
                     n_words = n_words.saturating_add(ways);
+                }
+                if length == most {
+                    continue;
                 }
                 n_looked_at += 1;
                 if n_looked_at > 8 * inner.limits.search_budget()
@@ -554,8 +581,13 @@ impl Core {
                 let Ok(row) = self.raw_row(inner, state) else {
                     return WordCount::Unknown;
                 };
+                let least = least.saturating_sub(length + 1);
+                let most = match most {
+                    u64::MAX => most,
+                    most => most - length - 1,
+                };
                 for range in &*row {
-                    match self.live(inner, range.next) {
+                    match self.within(inner, range.next, least, most) {
                         Answer::No => continue,
                         Answer::Unknown => return WordCount::Unknown,
                         Answer::Yes => {}
@@ -570,8 +602,23 @@ impl Core {
                 }
             }
             level = next;
+            length += 1;
         }
         WordCount::Exactly(n_words)
+    }
+
+    /// Has a state a completion of `least..=most` code points?
+    fn within(
+        &mut self,
+        inner: &Inner,
+        state: StateId,
+        least: u64,
+        most: u64,
+    ) -> Answer {
+        match (least, most) {
+            (0, u64::MAX) => self.live(inner, state),
+            _ => self.find_length(inner, state, least, most),
+        }
     }
 }
 
@@ -687,6 +734,28 @@ fn note_path(
         inner.state(state).set_live(Answer::Yes);
         match parents.get(&state) {
             Some(&parent) if parent != state => state = parent,
+            _ => return,
+        }
+    }
+}
+
+/// Notes of `state`, after which some text dies, and of all states on the way
+/// to it that they may die: one search then answers for all counts of a
+/// repetition.
+fn note_death(
+    inner: &Inner,
+    from: &FxHashMap<StateId, StateId>,
+    mut state: StateId,
+) {
+    // What a search that was broken off says is not kept.
+    if interrupt::confirm().is_err() {
+        return;
+    }
+    loop {
+        // Who was sooner says the same.
+        let _ = inner.state(state).never_dies.set(Answer::No);
+        match from.get(&state) {
+            Some(&before) if before != state => state = before,
             _ => return,
         }
     }

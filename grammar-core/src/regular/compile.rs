@@ -1,5 +1,6 @@
 //! From a [`Regex`] to the terms of a language.
 
+use super::anchors::{drop_anchors, flat};
 use super::class::CharSet;
 use super::error::LanguageError;
 use super::expand::Algebra;
@@ -41,7 +42,7 @@ pub(super) fn compile(
     let root = compiler.pop();
     let root = compiler.node(root);
     check_inner(root, algebra)?;
-    Ok(root)
+    Ok(drop_anchors(&mut algebra.terms, root))
 }
 
 /// Lists are charged for elsewhere: nothing walks them as a whole.
@@ -238,26 +239,12 @@ impl Compiler<'_> {
                         self.algebra.terms.cat(first, rest)
                     })
                 }
-                Operand::Node(part) => self.cat(part, node),
+                Operand::Node(part) => {
+                    flat(&mut self.algebra.terms, part, node)
+                }
             };
         }
         self.push(node);
-    }
-
-    /// Concatenates, nested to the right whatever the first part is.
-    fn cat(&mut self, first: NodeId, second: NodeId) -> NodeId {
-        let terms = &mut self.algebra.terms;
-        let mut parts = Vec::new();
-        let mut at = first;
-        while let Node::Cat(head, tail) = terms.nodes[at] {
-            parts.push(head);
-            at = tail;
-        }
-        let mut node = terms.cat(at, second);
-        for &part in parts.iter().rev() {
-            node = terms.cat(part, node);
-        }
-        node
     }
 
     fn alternate(&mut self, n: u32) {

@@ -14,7 +14,7 @@ use super::intern::Interner;
 use super::limits::{LimitError, LimitKind, Limits};
 use super::partition::{Members, Partition};
 use super::regex::Regex;
-use super::term::{ClassId, ContId, Info, NIL};
+use super::term::{ClassId, ContId, INFINITE, Info, NIL};
 use crate::{interrupt, util::FxHashMap};
 
 /// The number of a state of a [`Language`].
@@ -95,6 +95,7 @@ pub struct Language {
 pub(super) struct Inner {
     pub(super) limits: Limits,
     start: StateId,
+    slack: Option<u64>,
     /// Append-only; read without a lock, appended to under that of `core`.
     pub(super) states: boxcar::Vec<State>,
     core: Mutex<Core>,
@@ -175,6 +176,8 @@ impl Language {
     ) -> Result<Language, LanguageError> {
         let mut algebra = Algebra::new(limits);
         let root = compile(regex, &limits, &mut algebra)?;
+        let is_plain = algebra.terms.node_info(root).plain;
+        let slack = is_plain.then(|| algebra.terms.slack(root));
         let mut core = Core {
             algebra,
             behinds: Interner::new(),
@@ -200,7 +203,8 @@ impl Language {
         algebra.check()?;
         let start = core.state(&states, &limits, formula, behind)?;
         let core = Mutex::new(core);
-        Ok(Language { inner: Arc::new(Inner { limits, start, states, core }) })
+        let inner = Inner { limits, start, slack, states, core };
+        Ok(Language { inner: Arc::new(inner) })
     }
 
     /// The state before any text.
@@ -305,6 +309,20 @@ impl Language {
             }
         }
         Ok(self.is_accepting(state))
+    }
+
+    /// Returns lengths, in code points, that no completion of a state falls
+    /// short of or passes: a cheap look at the state, not always the
+    /// narrowest bounds.
+    pub fn length_bounds(&self, state: StateId) -> (u64, Option<u64>) {
+        let info = self.inner.state(state).info;
+        (info.min, Some(info.max).filter(|&max| max != INFINITE))
+    }
+
+    /// Returns a length, in code points, within which every state that can
+    /// be completed at all can be. None if that does not show.
+    pub fn slack(&self) -> Option<u64> {
+        self.inner.slack
     }
 
     /// Returns the class and the count if the suffixes of a state are

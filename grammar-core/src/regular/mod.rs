@@ -18,6 +18,7 @@
 //! layers above; [`Utf8State`] is the plain one for UTF-8.
 
 mod analysis;
+mod anchors;
 mod bytes;
 mod class;
 mod compact;

@@ -341,6 +341,35 @@ impl Terms {
         Info::either(&infos)
     }
 
+    /// Returns a bound on the shortest completion of whatever can be
+    /// completed of an expression that is `plain`.
+    pub(super) fn slack(&self, root: NodeId) -> u64 {
+        // Of each node, the same once something of it was read. An operand
+        // is interned before what it is an operand of.
+        let mut slacks: Vec<u64> = Vec::with_capacity(root as usize + 1);
+        for id in 0..=root {
+            let of = |id: NodeId| slacks[id as usize];
+            let slack = match &self.nodes[id] {
+                &Node::Cat(a, b) => {
+                    of(a).saturating_add(self.node_info(b).min).max(of(b))
+                }
+                Node::Alt(parts) => {
+                    parts.iter().map(|&part| of(part)).max().unwrap_or(0)
+                }
+                // The rest of one round, and the rounds that are owed.
+                &Node::Rep { body, min, .. } => {
+                    let owed = u64::from(min.saturating_sub(1));
+                    let round = self.node_info(body).min;
+                    of(body).saturating_add(round.saturating_mul(owed))
+                }
+                Node::Words { .. } => self.node_info(id).max.saturating_sub(1),
+                _ => 0,
+            };
+            slacks.push(slack);
+        }
+        slacks.last().copied().unwrap_or(0).max(self.node_info(root).min)
+    }
+
     fn cont(&mut self, cont: Cont) -> ContId {
         let info = match cont {
             Cont::Nil => Info::exactly(0),

@@ -165,3 +165,86 @@ fn answers_about_states_agree_with_exhaustive_search() {
     let strategy = (look, pattern(3), prefix);
     runner(150).run(&strategy, check).expect("the answers are exact");
 }
+
+/// A pattern with anchors at some places, and where they are not plain.
+fn anchored() -> impl Strategy<Value = String> {
+    let front = prop::sample::select(vec!["", "^", "^", "a*^", "b^", "(?:^)"]);
+    let back = prop::sample::select(vec!["", "$", "$", "$b*", "$a", "(?:$)"]);
+    let one = (front, pattern(2), back)
+        .prop_map(|(front, body, back)| format!("{front}(?:{body}){back}"));
+    let many = prop::collection::vec(one, 1..4);
+    (many, 0..3).prop_map(|(many, shape)| match (shape, &many[..]) {
+        (0, _) => many.join("|"),
+        (1, [first, rest @ ..]) => {
+            format!("{first}(?:{})?", rest.join("|"))
+        }
+        _ => format!("(?:(?:{})|c)", many.join("|")),
+    })
+}
+
+#[test]
+fn anchors_and_lengths_are_those_of_a_search() {
+    let texts = short_texts(6);
+    let check = |(pattern, more): (String, Vec<String>)| {
+        let oracle = regex_automata::meta::Regex::new(&pattern)
+            .expect("the generator makes valid patterns");
+        let searched = Regex::rust(&pattern).expect("as above").search();
+        let language = language(&searched);
+        for text in texts.iter().chain(&more) {
+            prop_assert_eq!(
+                language.is_match(text),
+                Ok(oracle.is_match(text)),
+                "{:?}",
+                text
+            );
+        }
+        for prefix in more.iter().chain(&texts[..15]) {
+            let mut state = Some(language.start());
+            for letter in prefix.chars() {
+                state = state.and_then(|state| {
+                    language.step(state, letter).expect("small")
+                });
+            }
+            let Some(state) = state else { continue };
+            let Shortest::Exactly(n) = language.shortest(state) else {
+                continue;
+            };
+            prop_assert!(language.slack().is_none_or(|slack| n <= slack));
+            let (min, max) = language.length_bounds(state);
+            prop_assert!(min <= n);
+            prop_assert!(max.is_none_or(|max| n <= max));
+        }
+        Ok(())
+    };
+    let more = prop::collection::vec(super::differential::text(), 8);
+    let strategy = (anchored(), more);
+    runner(400).run(&strategy, check).expect("both agree");
+}
+
+#[test]
+fn anchors_at_the_ends_leave_a_plain_pattern() {
+    for (pattern, slack) in [
+        (r"^$|(^(?:\S+\s+){0,99}\S+$)", 2),
+        ("^(a|b{3,})$", 2),
+        ("^x|y$", 1),
+        ("^(?:ab{2}){3}c{4}$", 13),
+        ("(^a|b)c$", 2),
+    ] {
+        let searched = Regex::ecma(pattern).expect("it is valid");
+        assert_eq!(language(&searched).slack(), Some(slack), "{pattern}");
+    }
+}
+
+#[test]
+fn words_are_counted_between_lengths() {
+    let regex = Regex::rust("(?:ab|c)*").expect("it is valid");
+    let language = language(&regex);
+    // One word of no or one letter, two of two, three of three.
+    for (least, most, n) in [(0, 0, 1), (0, 2, 4), (2, 3, 5), (3, 3, 3)] {
+        let count =
+            language.count_words_within(language.start(), least, most, 9);
+        assert_eq!(count, WordCount::Exactly(n), "{least}..={most}");
+    }
+    let count = language.count_words_within(language.start(), 3, 3, 2);
+    assert_eq!(count, WordCount::MoreThanCap);
+}
