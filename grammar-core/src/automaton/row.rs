@@ -110,6 +110,18 @@ pub enum Hint {
         /// The frame returns after so many bytes at the earliest.
         least: u32,
     },
+    /// This state does what `base` does on every path of at most `bytes`
+    /// bytes: both stay in their frames, return with the same outcome, or
+    /// die. Neither calls, finishes or has registers.
+    ///
+    /// Of the tokens only the longer ones have to be followed: a bound that
+    /// is near makes no new walk of a vocabulary.
+    Alike {
+        /// The state that does the same.
+        base: StateId,
+        /// For how long.
+        bytes: u32,
+    },
     /// This state is like `base` (a state without registers that stays in
     /// its own frame), but only so many *units* may still be read. A unit is
     /// complete each time a step leads back to `base` (a code point of a
@@ -339,6 +351,7 @@ impl Row {
             | Hint::Except { base: state, .. }
             | Hint::Words { base: Some(state), .. }
             | Hint::Ends { base: state, .. }
+            | Hint::Alike { base: state, .. }
             | Hint::Window { base: state, .. } => *state = map(*state)?,
         }
         Ok(row)

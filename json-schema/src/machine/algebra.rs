@@ -17,7 +17,7 @@ use maskwright_grammar_core::{
     regular::{Language, LimitError, Limits, Regex},
 };
 
-use super::prelude::UNBOUNDED;
+use super::prelude::{UNBOUNDED, Window};
 use crate::{
     error::{ErrorKind, SchemaError},
     format::{self, Bound},
@@ -274,22 +274,27 @@ impl Algebra {
 
     /// What is asked of a string, if it is only its length.
     pub(crate) fn string_shape(&self, formula: Typed) -> StringShape {
-        let formulas = self.lock();
-        let (mut min, mut max) = (0, UNBOUNDED);
-        let one = [formula];
-        let parts = match formulas.form(formula) {
-            Form::And(parts) => parts,
-            Form::True => return StringShape::Window { min, max },
-            _ => &one[..],
-        };
-        for &part in parts {
+        match self.split_length(formula) {
+            (rest, Window { least, most }) if rest.is_true() => {
+                StringShape::Window { min: least, max: most }
+            }
+            _ => StringShape::Other,
+        }
+    }
+
+    /// What is asked of a string but for its length, and the length.
+    pub(crate) fn split_length(&self, formula: Typed) -> (Typed, Window) {
+        let mut formulas = self.lock();
+        let Window { mut least, mut most } = Window::FREE;
+        let mut rest = Vec::new();
+        for part in formulas.conjuncts(formula) {
             match *formulas.form(part) {
-                Form::CharsGe(count) => min = min.max(clamp(count)),
-                Form::CharsLe(count) => max = max.min(clamp(count)),
-                _ => return StringShape::Other,
+                Form::CharsGe(count) => least = least.max(clamp(count)),
+                Form::CharsLe(count) => most = most.min(clamp(count)),
+                _ => rest.push(part),
             }
         }
-        StringShape::Window { min, max }
+        (formulas.and(rest), Window { least, most })
     }
 
     /// The strings that satisfy a typed formula, if it lists them.

@@ -14,7 +14,7 @@
 //! may be finitely many containers can lead into a dead end. So can one that
 //! needs a repetition.
 
-use std::sync::Arc;
+use std::{ops::RangeInclusive, sync::Arc};
 
 use maskwright_grammar_core::{
     automaton::{
@@ -25,7 +25,9 @@ use maskwright_grammar_core::{
 };
 
 use super::{
-    Machine, StateKey, canonical, guard, prelude::Window, text::Spelling,
+    Machine, StateKey, canonical, guard,
+    prelude::{UNBOUNDED, Window},
+    text::Spelling,
     values::QuestionId,
 };
 use crate::number::{Decimal, NumberFormula, NumberSpec};
@@ -489,10 +491,10 @@ impl Machine {
             return self.watch_within(frame);
         };
         let Ok(spec) = self.string_spec(spec) else { return Watch::Watching };
-        let need = self.parts.tuples.get(tuple).states[0];
-        match (spec.languages.first(), need) {
+        let tuple = self.parts.tuples.get(tuple);
+        match (spec.languages.first(), tuple.states[0]) {
             (Some(language), Some(need)) => {
-                watch_language(frame, language, need)
+                watch_language(frame, language, need, tuple.left)
             }
             _ => Watch::Watching,
         }
@@ -651,24 +653,38 @@ fn watch_literal(memory: &Memory, ends: Ends) -> Watch {
     }
 }
 
-/// Whether the words that complete the one being read are all used.
+/// Whether the words that complete the one being read within a window are
+/// all used.
 pub(crate) fn watch_language(
     frame: &Frame,
     language: &Language,
     state: regular::StateId,
+    window: Window,
 ) -> Watch {
+    let least = u64::from(window.least);
+    let most = match window.most {
+        UNBOUNDED => u64::MAX,
+        most => most.into(),
+    };
     let used = guard::completions(frame)
-        .filter(|rest| accepts(language, state, rest))
+        .filter(|rest| accepts(language, state, rest, least..=most))
         .count() as u64;
-    match language.count_words(state, used + 1) {
+    match language.count_words_within(state, least, most, used + 1) {
         WordCount::Exactly(n) if n <= used => Watch::Dead,
         _ => Watch::Watching,
     }
 }
 
-fn accepts(language: &Language, state: regular::StateId, rest: &[u8]) -> bool {
+fn accepts(
+    language: &Language,
+    mut state: regular::StateId,
+    rest: &[u8],
+    lengths: RangeInclusive<u64>,
+) -> bool {
     let Ok(rest) = std::str::from_utf8(rest) else { return false };
-    let mut state = state;
+    if !lengths.contains(&(rest.chars().count() as u64)) {
+        return false;
+    }
     for character in rest.chars() {
         match language.step(state, character) {
             Ok(Some(next)) => state = next,

@@ -24,7 +24,7 @@ use super::{
     guard,
     names::NameRange,
     objects::ObjectSite,
-    prelude::OTHER_KEY,
+    prelude::{OTHER_KEY, Window},
     strings::{FREE, Tuple, TupleOf, accepting},
     text::{Edge, Speller, Spelling},
 };
@@ -275,6 +275,7 @@ impl Machine {
         let tuple = Tuple {
             of,
             names: object.names.all(),
+            left: Window::FREE,
             states: languages
                 .iter()
                 .map(|language| Some(language.start()))
@@ -456,7 +457,7 @@ impl Machine {
             return watch;
         };
         match self.parts.tuples.get(tuple).states[0] {
-            Some(state) => watch_language(frame, need, state),
+            Some(state) => watch_language(frame, need, state, Window::FREE),
             None => watch,
         }
     }

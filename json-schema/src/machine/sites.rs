@@ -16,6 +16,7 @@ use super::{
     keys::{clear_bit, name_outcome, set_bit},
     names::Names,
     objects::{Flat, Member, ObjectSite, SiteKind},
+    prelude::Window,
     strings::StringSpec,
     values::{Question, QuestionId},
 };
@@ -75,10 +76,17 @@ impl Machine {
                 .collect();
             let certain: Vec<Typed> =
                 checked.iter().map(|&index| formulas[index]).collect();
-            let mut all = languages(Bound::Most, formulas)?;
+            let mut asked = formulas.to_vec();
+            let mut window = Window::FREE;
+            if !checked.contains(&0) {
+                // The length is counted beside the automaton, not in it.
+                (asked[0], window) = self.algebra.split_length(asked[0]);
+            }
+            let mut all = languages(Bound::Most, &asked)?;
             all.extend(languages(Bound::Least, &certain)?);
             let list = checked.into_iter().map(|index| (index, ())).collect();
-            Ok(StringSpec { languages: all.into(), leasts: Leasts { list } })
+            let leasts = Leasts { list };
+            Ok(StringSpec { languages: all.into(), window, leasts })
         })
     }
 

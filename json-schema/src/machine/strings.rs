@@ -1,7 +1,9 @@
 //! Strings that are asked something: patterns, constants, lengths.
 //!
 //! A string is read once for everything that it is asked: its state is the
-//! tuple of the states of all languages, that of the need first.
+//! tuple of the states of all languages, that of the need first. How long the
+//! string may get is no part of that language but counted beside it: the
+//! states of a pattern and of a length would be as many as their product.
 
 use maskwright_grammar_core::{
     automaton::{AutomatonError, Hint, RowBuilder, StateId},
@@ -15,7 +17,7 @@ use super::{
     checked::Leasts,
     keys::with_gaps,
     names::NameRange,
-    prelude::Window,
+    prelude::{UNBOUNDED, Window},
     text::{Edge, Speller, Spelling},
 };
 
@@ -24,6 +26,8 @@ use super::{
 #[derive(Debug)]
 pub(crate) struct StringSpec {
     pub(crate) languages: Box<[Language]>,
+    /// The bounds of the string, which its need's language says nothing of.
+    pub(crate) window: Window,
     /// Which of them are no languages, but bounds of what is checked when the
     /// string ends.
     pub(crate) leasts: Leasts<()>,
@@ -35,6 +39,8 @@ pub(crate) struct Tuple {
     pub(crate) of: TupleOf,
     /// The declared names that begin with what was read of a key.
     pub(crate) names: NameRange,
+    /// What is left of the bounds of a string, as far as they still matter.
+    pub(crate) left: Window,
     /// Dead goals are none; the need never is.
     pub(crate) states: Box<[Option<regular::StateId>]>,
 }
@@ -70,9 +76,13 @@ impl Tuple {
         };
         needs_nothing
             && self.names.is_none()
+            && self.left == Window::FREE
             && self.goals().iter().all(Option::is_none)
     }
 }
+
+/// Strings with fewer characters left than this are followed as they are.
+const MIN_ALIKE: u32 = 16;
 
 /// A tuple whose need is met whatever follows, and whose goals are dead.
 pub(crate) const FREE: u32 = u32::MAX;
@@ -83,11 +93,20 @@ impl Machine {
         &self,
         spec: u32,
     ) -> Result<StateId, AutomatonError> {
-        let languages = &self.string_spec(spec)?.languages;
-        let states =
-            languages.iter().map(|language| Some(language.start())).collect();
+        let StringSpec { languages, window, .. } = self.string_spec(spec)?;
+        let start = |language: &Language| Some(language.start());
+        let states: Box<[_]> = languages.iter().map(start).collect();
+        let left = match (&**languages, &*states) {
+            ([language, ..], [Some(need), ..]) => {
+                within(language, *need, *window)
+            }
+            _ => None,
+        };
+        // That the string can be completed was asked before.
+        let left = left.unwrap_or(*window);
         let (of, names) = (TupleOf::String(spec), NameRange::NONE);
-        let tuple = self.tuple(Tuple { of, names, states }, languages)?;
+        let tuple =
+            self.tuple(Tuple { of, names, left, states }, languages)?;
         self.string_state(spec, Spelling::Between(tuple))
     }
 
@@ -120,10 +139,10 @@ impl Machine {
         spec: u32,
         spelling: Spelling<u32>,
     ) -> Result<StateId, AutomatonError> {
-        match spelling.if_free(|tuple| tuple == FREE) {
-            Some(free) => self.prelude.string_at(free, Window::FREE),
-            None => self.table.intern(StateKey::String { spec, spelling }),
+        if let Some(free) = spelling.if_free(|tuple| tuple == FREE) {
+            return self.prelude.string_at(free, Window::FREE);
         }
+        self.table.intern(StateKey::String { spec, spelling })
     }
 
     pub(crate) fn build_string(
@@ -139,8 +158,12 @@ impl Machine {
         };
         let close = match spelling {
             Spelling::Between(tuple) => {
-                let states = &self.parts.tuples.get(tuple).states;
-                self.string_outcome(spec, &accepting(states, languages))?
+                let tuple = self.parts.tuples.get(tuple);
+                let accepting = accepting(&tuple.states, languages);
+                match tuple.left.least {
+                    0 => self.string_outcome(spec, &accepting)?,
+                    _ => None,
+                }
             }
             _ => None,
         };
@@ -151,12 +174,48 @@ impl Machine {
             intern: &mut |next| self.string_state(spec, next),
         }
         .fill(spelling, row)?;
-        if let Spelling::Between(tuple) = spelling
-            && !self.is_checked(TupleOf::String(spec))?
-            && let Some(least) = self.never_dies(tuple, languages)
-        {
+        let Spelling::Between(tuple) = spelling else { return Ok(()) };
+        if self.is_checked(TupleOf::String(spec))? {
+            return Ok(());
+        }
+        let left = self.parts.tuples.get(tuple).left;
+        if left.most != UNBOUNDED {
+            self.hint_at_unbounded(spec, tuple, languages, row)?;
+        } else if let Some(least) = self.never_dies(tuple, languages) {
+            let least = least.max(left.least);
             let base = self.prelude.string(Window::FREE)?;
             row.hint(Hint::Ends { base, least });
+        }
+        Ok(())
+    }
+
+    /// Notes how a string that may not get longer than some length is like
+    /// one without bounds.
+    fn hint_at_unbounded(
+        &self,
+        spec: u32,
+        tuple: u32,
+        languages: &[Language],
+        row: &mut RowBuilder,
+    ) -> Result<(), AutomatonError> {
+        let tuple = self.parts.tuples.get(tuple);
+        let Window { least, most } = tuple.left;
+        let unbounded = Tuple { left: Window::FREE, ..tuple.clone() };
+        if unbounded.is_free(languages) {
+            if !tuple.left.is_far() {
+                let base = self.prelude.string(Window::FREE)?;
+                row.hint(Hint::Window { base, least, most });
+            }
+            return Ok(());
+        }
+        // Whatever is read of so many characters can still be completed.
+        let slack = languages.first().and_then(Language::slack);
+        let slack = slack.and_then(|slack| u32::try_from(slack).ok());
+        let bytes = slack.map_or(0, |slack| most.saturating_sub(slack));
+        if least == 0 && bytes >= MIN_ALIKE {
+            let base = self.tuple(unbounded, languages)?;
+            let base = self.string_state(spec, Spelling::Between(base))?;
+            row.hint(Hint::Alike { base, bytes });
         }
         Ok(())
     }
@@ -221,8 +280,20 @@ impl Machine {
         }
         let mut edges: Vec<Edge<u32>> = Vec::with_capacity(parts.len());
         for (lo, hi, names, states) in parts {
+            let mut left = tuple.left;
+            if left != Window::FREE
+                && let ([language, ..], [Some(need), ..]) =
+                    (languages, &states[..])
+            {
+                let next = (left.most > 0).then(|| left.after_one());
+                match next.and_then(|next| within(language, *need, next)) {
+                    Some(next) => left = next,
+                    None => continue,
+                }
+            }
             let (of, states) = (tuple.of, states.into());
-            let to = self.tuple(Tuple { of, names, states }, languages)?;
+            let to = Tuple { of, names, left, states };
+            let to = self.tuple(to, languages)?;
             match edges.last_mut() {
                 Some(last) if last.to == to && last.hi + 1 == lo => {
                     last.hi = hi;
@@ -232,6 +303,28 @@ impl Machine {
         }
         Ok(edges.into())
     }
+}
+
+/// What of a window still matters in a state, if its text can be completed
+/// within it.
+fn within(
+    language: &Language,
+    state: regular::StateId,
+    Window { least, most }: Window,
+) -> Option<Window> {
+    let up_to = match most {
+        UNBOUNDED => u64::MAX,
+        most => most.into(),
+    };
+    let answer = language.accepts_length(state, least.into(), up_to);
+    if answer == Answer::No {
+        return None;
+    }
+    let (min, max) = language.length_bounds(state);
+    let least = if u64::from(least) <= min { 0 } else { least };
+    let is_within = max.is_some_and(|max| max <= up_to);
+    let most = if is_within { UNBOUNDED } else { most };
+    Some(Window { least, most })
 }
 
 /// Which languages accept in their states; none does once it is dead.

@@ -12,8 +12,9 @@
 //! (some word has begun); for these there is a second trie, in which the
 //! first byte is what it is.
 //!
-//! Where a state is not uniform, the scan goes on in the real trie: each node
-//! here knows the real nodes that it stands for, its *members*.
+//! Where a state does not do the same on all bytes of some class, the scan
+//! goes on in the real trie below the nodes of that class: each node here
+//! knows the real nodes that it stands for, its *members*.
 
 use std::sync::{Arc, LazyLock};
 
@@ -63,9 +64,10 @@ impl Before {
     }
 }
 
-/// The bytes that one of them stands for: the first is the one. `E2` begins
-/// the line separators, which many an expression leaves out.
-const CLASSES: [(u8, u8); 14] = [
+/// The bytes that one of them stands for: the first is the one. `C2`, `E2`,
+/// `E3` and `EF` begin spaces and line separators, which many an expression
+/// leaves out.
+const CLASSES: [(u8, u8); 13] = [
     (b'a', b'z'),
     (b'A', b'Z'),
     (b'0', b'9'),
@@ -75,9 +77,8 @@ const CLASSES: [(u8, u8); 14] = [
     (0x90, 0x9F),
     (0xA0, 0xBF),
     (0xC0, 0xC1),
-    (0xC2, 0xDF),
-    (0xE3, 0xEC),
-    (0xEE, 0xEF),
+    (0xC3, 0xDF),
+    (0xE4, 0xEC),
     (0xF1, 0xF3),
     (0xF5, 0xFF),
 ];
@@ -99,12 +100,40 @@ fn must_stop(node: u32) -> bool {
         && interrupt::check().is_err()
 }
 
-/// Whether a table of 256 steps is the same on all bytes of each class.
-pub(super) fn is_uniform<T: PartialEq>(steps: &[T; 256]) -> bool {
-    CLASSES.iter().all(|&(lo, hi)| {
-        let class = &steps[usize::from(lo)..=usize::from(hi)];
-        class[1..].iter().all(|step| *step == class[0])
-    })
+/// Some of the classes.
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+pub(super) struct ClassSet(u16);
+
+/// Of each byte that stands for a class, that class.
+static CLASS_AT: LazyLock<[ClassSet; 256]> = LazyLock::new(|| {
+    let mut at = [ClassSet::default(); 256];
+    for (index, &(first, _)) in CLASSES.iter().enumerate() {
+        at[usize::from(first)] = ClassSet(1 << index);
+    }
+    at
+});
+
+impl ClassSet {
+    /// Returns the classes on whose bytes a table of 256 steps does not do
+    /// the same.
+    pub(super) fn mixed<T: PartialEq>(steps: &[T; 256]) -> ClassSet {
+        let mut mixed = 0;
+        for (index, &(lo, hi)) in CLASSES.iter().enumerate() {
+            let class = &steps[usize::from(lo)..=usize::from(hi)];
+            let is_mixed = class[1..].iter().any(|step| *step != class[0]);
+            mixed |= u16::from(is_mixed) << index;
+        }
+        ClassSet(mixed)
+    }
+
+    pub(super) fn is_empty(self) -> bool {
+        self.0 == 0
+    }
+
+    /// Whether a byte stands for one of the classes.
+    pub(super) fn holds(self, byte: u8) -> bool {
+        self.0 != 0 && self.0 & CLASS_AT[usize::from(byte)].0 != 0
+    }
 }
 
 impl ClassTrie {

@@ -6,7 +6,7 @@ use maskwright_grammar_core::automaton::{AutomatonError, Hint, StateId};
 use smallvec::SmallVec;
 
 use super::{
-    classes::ClassTrie,
+    classes::{ClassSet, ClassTrie},
     ends::EndTable,
     run::{HINT_SIZE, MAX_NESTING, Run, Task},
     scan::Code,
@@ -39,6 +39,9 @@ impl Run<'_, '_> {
             &Hint::Ends { base, least } => {
                 self.start_ends(task, base, least)?;
                 Ok(true)
+            }
+            &Hint::Alike { base, bytes } => {
+                self.start_alike(task, base, bytes)
             }
             Hint::None | Hint::Gap { .. } | Hint::Words { .. } => Ok(false),
         }
@@ -120,6 +123,37 @@ impl Run<'_, '_> {
         Ok(true)
     }
 
+    /// Takes the walk of `base`, and walks only the tokens that are longer
+    /// than both states are alike.
+    fn start_alike(
+        &mut self,
+        task: Task,
+        base: StateId,
+        bytes: u32,
+    ) -> Result<bool, AutomatonError> {
+        let at = self.place(task);
+        let longer = if self.is_root(task) {
+            match self.walker.index.longer(bytes) {
+                Some(longer) => Some(longer),
+                None => return Ok(false),
+            }
+        } else if at.trie.longest(at.node) <= bytes {
+            None
+        } else {
+            return Ok(false);
+        };
+        let walk = self.walker.walk(base, &at, self.bottom)?;
+        let cleared = longer.map_or(Box::default(), |at| at.tokens().into());
+        let resumes = SmallVec::new();
+        let part = Part { resumes, walk, cleared, entry: None };
+        self.buffers.parts.push((part, None));
+        if let Some(longer) = longer {
+            let trie = self.add_place(longer, None);
+            self.arrive(Task { trie, node: longer.node, ..task }, true)?;
+        }
+        Ok(true)
+    }
+
     /// Takes the tokens of `base`, and follows the paths that end it: in the
     /// trie by classes, as far as states are uniform there.
     fn start_ends(
@@ -132,7 +166,7 @@ impl Run<'_, '_> {
         let mut classes = None;
         if let Some(start) = start {
             let codes = self.codes(start)?;
-            let kept = !self.buffers.table.is_uniform(codes);
+            let kept = !self.buffers.table.mixed(codes).is_empty();
             classes = self.classes_at(task, kept);
         }
         let at = match classes {
@@ -165,15 +199,26 @@ impl Run<'_, '_> {
         classes: Option<&ClassTrie>,
     ) -> Result<(), AutomatonError> {
         let nodes = &*table.nodes;
-        let mut above: Vec<(u32, u32)> = Vec::new();
+        let mut above: Vec<(u32, ClassSet, u32)> = Vec::new();
         let (mut codes, mut end) = (self.codes(start)?, nodes[0].end);
+        // At the root either bytes are kept or the state is uniform.
+        let mut mixed = ClassSet::default();
         let mut index = 1;
         while index < nodes[0].end {
             while index >= end {
-                (codes, end) = above.pop().unwrap_or((codes, nodes[0].end));
+                let below = (codes, mixed, nodes[0].end);
+                (codes, mixed, end) = above.pop().unwrap_or(below);
             }
             let node = nodes[index as usize];
             self.add_steps(1);
+            if mixed.holds(node.byte)
+                && let Some(classes) = classes
+            {
+                let row = self.row_of(codes)?;
+                self.read_members(task, row, classes, node.node)?;
+                index = node.end;
+                continue;
+            }
             let code = self.buffers.table.step(codes, node.byte);
             let Some(number) = code.number() else {
                 if code != Code::DEAD {
@@ -190,13 +235,14 @@ impl Run<'_, '_> {
             }
             self.look_at(number)?;
             let simple = self.buffers.table.simple(number).copied();
-            let is_free = classes.is_some_and(|it| it.is_free(node.node));
-            let codes_of = simple
-                .map(|simple| simple.codes)
-                .filter(|&it| !is_free || self.buffers.table.is_uniform(it));
-            if let Some(below) = codes_of {
-                above.push((codes, end));
-                (codes, end) = (below, node.end);
+            if let Some(simple) = simple {
+                above.push((codes, mixed, end));
+                let is_free = classes.is_some_and(|it| it.is_free(node.node));
+                mixed = match is_free {
+                    true => self.buffers.table.mixed(simple.codes),
+                    false => ClassSet::default(),
+                };
+                (codes, end) = (simple.codes, node.end);
                 index += 1;
             } else {
                 let state = self.buffers.table.state(number);

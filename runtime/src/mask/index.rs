@@ -23,6 +23,10 @@ use crate::{
 /// them all.
 const MAX_UNION_BYTES: usize = 64 << 20;
 
+/// The lengths in bytes that longer tokens are told apart by.
+const LENGTHS: [u32; 17] =
+    [16, 18, 20, 22, 24, 28, 32, 36, 40, 48, 56, 64, 80, 96, 128, 192, 256];
+
 /// Smaller tries are scanned as they are.
 const MIN_CLASSED: u32 = 300;
 
@@ -36,6 +40,8 @@ pub struct TokenTrie {
     root: TrieRef,
     /// The same tokens by classes of bytes, once a walk asks for it.
     classes: Arc<[OnceLock<ClassTrie>; 2]>,
+    /// The tokens that are longer than each of [`LENGTHS`], once a walk asks.
+    longer: Arc<[OnceLock<TrieRef>; LENGTHS.len()]>,
     /// Tokens that are too long for walks; stepped one by one at each mask.
     long: Box<[u32]>,
     n_blocks: usize,
@@ -62,6 +68,7 @@ impl TokenTrie {
             vocabulary,
             root,
             classes: Arc::default(),
+            longer: Arc::default(),
             long: long.into(),
             n_blocks,
             unions: Mutex::default(),
@@ -109,6 +116,7 @@ impl TokenTrie {
             vocabulary,
             root,
             classes: Arc::new(classes),
+            longer: Arc::default(),
             long: long.into(),
             n_blocks,
             unions: Mutex::default(),
@@ -128,6 +136,7 @@ impl TokenTrie {
             vocabulary: Arc::clone(&self.vocabulary),
             root: self.root.clone(),
             classes: Arc::clone(&self.classes),
+            longer: Arc::clone(&self.longer),
             long: self.long.clone(),
             n_blocks: self.n_blocks,
             unions: Mutex::new(lock(&self.unions).clone()),
@@ -165,6 +174,21 @@ impl TokenTrie {
         let made = ClassTrie::new(&self.root, kept);
         interrupt::confirm().ok()?;
         Some(classes.get_or_init(|| made))
+    }
+
+    /// Returns a trie of the tokens that are longer than some length of at
+    /// most so many `bytes`; none if that is shorter than any length that is
+    /// told apart.
+    pub(crate) fn longer(&self, bytes: u32) -> Option<&TrieRef> {
+        let at = LENGTHS.partition_point(|&length| length <= bytes);
+        let at = at.checked_sub(1)?;
+        let is_longer = |bytes: &[u8]| bytes.len() > LENGTHS[at] as usize;
+        Some(self.longer[at].get_or_init(|| {
+            let tokens = self.vocabulary.text_tokens();
+            let tokens = tokens.filter(|(_, bytes)| is_longer(bytes));
+            let (trie, _) = Trie::new(tokens.map(|(id, it)| (id.0, it)));
+            TrieRef::root(&Arc::new(trie))
+        }))
     }
 
     pub(crate) fn long_tokens(&self) -> &[u32] {

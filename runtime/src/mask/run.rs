@@ -34,6 +34,8 @@ pub(super) const HINT_SIZE: u32 = 96;
 pub(super) const LOOP_SIZE: u32 = 24;
 /// From so many nodes on, it is worth having tables of simple states.
 const SCAN_SIZE: u32 = 48;
+/// States that read more bytes than this are worth a scan by classes.
+const FEW_BYTES: u32 = 16;
 /// Walks nest so deep; from there on, callees are walked through.
 pub(super) const MAX_NESTING: u32 = 48;
 /// How many nodes one walk may visit, over all stacks.
@@ -293,9 +295,13 @@ impl<'w, 'a> Run<'w, 'a> {
         kept: bool,
     ) -> Option<&'a ClassTrie> {
         let index: &'a TokenTrie = self.walker.index;
-        let is_root =
-            task.node == 0 && self.trie(task).id() == index.root().trie.id();
-        if is_root { index.classes(kept) } else { None }
+        if self.is_root(task) { index.classes(kept) } else { None }
+    }
+
+    /// Whether a task is at the root of the vocabulary.
+    pub(super) fn is_root(&self, task: Task) -> bool {
+        let root = &self.walker.index.root().trie;
+        task.node == 0 && self.trie(task).id() == root.id()
     }
 
     /// Adds a trie to walk in.
@@ -375,8 +381,9 @@ impl<'w, 'a> Run<'w, 'a> {
         }
         if size >= SCAN_SIZE
             && task.stack == BASE
-            && !self.is_sparse(task, row)
             && is_simple(row)
+            && (!self.is_sparse(task, row)
+                || self.is_root(task) && row.n_live() > FEW_BYTES)
         {
             return self.scan(task, row);
         }

@@ -11,7 +11,7 @@ use maskwright_grammar_core::{
 use smallvec::SmallVec;
 
 use super::{
-    classes::{ClassTrie, is_uniform},
+    classes::{ClassSet, ClassTrie},
     looping::Loop,
     run::{HINT_SIZE, LOOP_SIZE, MAX_NESTING, Run, Task},
     trie::Trie,
@@ -45,8 +45,8 @@ pub(super) struct ScanTable {
     codes: Vec<[Code; 256]>,
     /// The numbers of those states.
     visited: Vec<u16>,
-    /// Whether each table is the same on all bytes of a class, once asked.
-    uniform: Vec<Option<bool>>,
+    /// The classes on whose bytes each table differs, once asked.
+    mixed: Vec<Option<ClassSet>>,
 }
 
 /// What is known of a numbered state.
@@ -88,7 +88,7 @@ impl ScanTable {
         self.states.clear();
         self.codes.clear();
         self.visited.clear();
-        self.uniform.clear();
+        self.mixed.clear();
     }
 
     /// Returns the number of a state; none if there are too many.
@@ -134,7 +134,7 @@ impl ScanTable {
             }
             self.codes.push(codes);
             self.visited.push(number);
-            self.uniform.push(None);
+            self.mixed.push(None);
             let codes = u32::try_from(self.codes.len() - 1)
                 .expect("no more tables than numbers");
             let finish = row.finish.filter(|_| !bottom);
@@ -146,7 +146,7 @@ impl ScanTable {
             Kind::Simple(Simple {
                 codes,
                 finish,
-                has_hint: !matches!(row.hint, Hint::None),
+                has_hint: !matches!(row.hint, Hint::None | Hint::Alike { .. }),
                 looping,
             })
         } else {
@@ -163,11 +163,11 @@ impl ScanTable {
         }
     }
 
-    /// Returns true if a table does the same on all bytes of each class.
-    pub(super) fn is_uniform(&mut self, codes: u32) -> bool {
+    /// Returns the classes on whose bytes a table does not do the same.
+    pub(super) fn mixed(&mut self, codes: u32) -> ClassSet {
         let codes = codes as usize;
         let table = &self.codes[codes];
-        *self.uniform[codes].get_or_insert_with(|| is_uniform(table))
+        *self.mixed[codes].get_or_insert_with(|| ClassSet::mixed(table))
     }
 
     /// Returns the step on `byte` in the table `codes`.
@@ -188,7 +188,7 @@ impl<'a> Run<'_, 'a> {
             return self.read_children(task, row);
         };
         let codes = self.codes(start)?;
-        let kept = !self.buffers.table.is_uniform(codes);
+        let kept = !self.buffers.table.mixed(codes).is_empty();
         if let Some(classes) = self.classes_at(task, kept) {
             let trie = self.add_place(&classes.root, None);
             return self.scan_all(Task { trie, ..task }, codes, Some(classes));
@@ -207,7 +207,9 @@ impl<'a> Run<'_, 'a> {
     ) -> Result<(), AutomatonError> {
         let trie = self.held_trie(task);
         let nodes = trie.nodes();
-        let mut above: SmallVec<[(u32, u32); 24]> = SmallVec::new();
+        let mut above: SmallVec<[(u32, ClassSet, u32); 24]> = SmallVec::new();
+        // At the root either bytes are kept or the state is uniform.
+        let mut mixed = ClassSet::default();
         let mut end = nodes[task.node as usize].end;
         let last = end;
         let mut index = task.node + 1;
@@ -216,10 +218,19 @@ impl<'a> Run<'_, 'a> {
         let mut n_steps = 0;
         while index < last {
             while index >= end {
-                (codes, end) = above.pop().unwrap_or((codes, last));
+                let below = (codes, mixed, last);
+                (codes, mixed, end) = above.pop().unwrap_or(below);
             }
             let node = &nodes[index as usize];
             n_steps += 1;
+            if mixed.holds(node.byte)
+                && let Some(classes) = classes
+            {
+                let row = self.row_of(codes)?;
+                self.read_members(task, row, classes, index)?;
+                index = node.end;
+                continue;
+            }
             let code = self.buffers.table.step(codes, node.byte);
             let Some(number) = code.number() else {
                 if code != Code::DEAD {
@@ -242,9 +253,7 @@ impl<'a> Run<'_, 'a> {
                 let is_free = classes.is_some_and(|it| it.is_free(index));
                 let Some(simple) = simple.filter(|it| {
                     (!it.has_hint || size < HINT_SIZE || nested)
-                        && (!is_free
-                            || it.finish.is_none()
-                                && self.buffers.table.is_uniform(it.codes))
+                        && (!is_free || it.finish.is_none())
                 }) else {
                     self.leave_scan(task, state, classes, index);
                     index = node.end;
@@ -253,16 +262,20 @@ impl<'a> Run<'_, 'a> {
                 if let Some(outcome) = simple.finish {
                     let exit = (outcome, task.trie, index);
                     self.buffers.exits.push(exit);
-                    above.push((codes, end));
-                    (codes, end) = (simple.codes, node.end);
-                } else if size >= LOOP_SIZE
+                }
+                if simple.finish.is_none()
+                    && size >= LOOP_SIZE
                     && self.takes(number, machine, state, &trie, index)?
                 {
                     to = nodes[node.end as usize].tokens;
                     next = node.end;
                 } else {
-                    above.push((codes, end));
+                    above.push((codes, mixed, end));
                     (codes, end) = (simple.codes, node.end);
+                    mixed = match is_free {
+                        true => self.buffers.table.mixed(codes),
+                        false => ClassSet::default(),
+                    };
                 }
             }
             if from == accepted.1 {
@@ -299,6 +312,17 @@ impl<'a> Run<'_, 'a> {
         {
             return self.read(task, row, byte, node);
         }
+        self.read_members(task, row, classes, node)
+    }
+
+    /// Takes the steps to all the real nodes that a node stands for.
+    pub(super) fn read_members(
+        &mut self,
+        task: Task,
+        row: &'a Row,
+        classes: &ClassTrie,
+        node: u32,
+    ) -> Result<(), AutomatonError> {
         let task = Task { trie: 0, ..task };
         let trie = self.held_trie(task);
         for &member in classes.members(node) {

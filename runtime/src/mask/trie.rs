@@ -258,6 +258,20 @@ impl Trie {
         Some((summary.sets[set as usize], utf8 & 1 != 0))
     }
 
+    /// Returns the length of the longest token below `node`.
+    pub(crate) fn longest(&self, node: u32) -> u32 {
+        let mut above: Vec<u32> = Vec::new();
+        let mut longest = 0;
+        for below in node + 1..self.node(node).end {
+            while above.last().is_some_and(|&end| end <= below) {
+                above.pop();
+            }
+            above.push(self.node(below).end);
+            longest = longest.max(above.len());
+        }
+        index(longest)
+    }
+
     /// Returns the bytes that lead from `from` to `node` below it.
     pub(crate) fn path(&self, from: u32, node: u32) -> Vec<u8> {
         let mut path = Vec::new();

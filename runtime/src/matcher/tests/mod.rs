@@ -214,6 +214,25 @@ fn windows_over_a_base() {
 }
 
 #[test]
+fn bounds_that_long_tokens_reach() {
+    let pieces = [
+        "a",
+        "b-",
+        "-",
+        "\"",
+        "1",
+        "abcabcabcabcabcabcabcabcabc",
+        "ab-cd-ef-",
+        "a-b-c-d-e-f-g-h-i-j-k-l-m-n-o-p-q-r-s-t-u-v-w-x-y-z",
+        "z\"1",
+    ];
+    for (seed, most) in [5, 18, 27, 40, 66, 130, 300].into_iter().enumerate() {
+        let bounded = toys::bounded(most);
+        check_all(70 + seed as u64, &bounded, &pieces);
+    }
+}
+
+#[test]
 fn tokens_by_name() {
     check_all(60, &toys::atoms(), &["a", "b", "\"", "0", "!"]);
 }

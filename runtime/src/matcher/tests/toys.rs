@@ -372,6 +372,52 @@ pub(super) fn lengths(least: u32, most: u32) -> Arc<dyn Automaton> {
     Arc::new(table)
 }
 
+/// `"`, then at most `most` letters and single dashes between them, then `"`
+/// and a digit.
+pub(super) fn bounded(most: u32) -> Arc<dyn Automaton> {
+    const FREE: u32 = 100_000;
+    let mut table = Table::default();
+    table.add(0, |row| {
+        row.byte(b'"', call(1, 10));
+    });
+    table.resumes(1, 0, &[2]);
+    table.add(2, |row| {
+        row.range(b'0', b'9', Step::Return(DONE)).byte(b'"', stay(0));
+    });
+    table.add(FREE, |row| {
+        row.range(b'a', b'z', stay(FREE));
+        row.byte(b'-', stay(FREE + 1)).byte(b'"', Step::Return(DONE));
+    });
+    table.add(FREE + 1, |row| {
+        row.range(b'a', b'z', stay(FREE));
+    });
+    for read in 0..=most {
+        let letter = 10 + 2 * read;
+        let left = most - read;
+        // A dash wants a letter after it.
+        let alike = |row: &mut RowBuilder, base| {
+            if let Some(bytes) = left.checked_sub(1) {
+                row.hint(Hint::Alike { base: StateId(base), bytes });
+            }
+        };
+        table.add(letter, |row| {
+            row.byte(b'"', Step::Return(DONE));
+            if left > 0 {
+                row.range(b'a', b'z', stay(letter + 2));
+            }
+            if left > 1 {
+                row.byte(b'-', stay(letter + 3));
+            }
+            alike(row, FREE);
+        });
+        table.add(letter + 1, |row| {
+            row.range(b'a', b'z', stay(letter + 2));
+            alike(row, FREE + 1);
+        });
+    }
+    Arc::new(table)
+}
+
 /// Text, or one of two tokens by name, or any token but one.
 pub(super) fn atoms() -> Arc<dyn Automaton> {
     let mut table = Table::default();
