@@ -91,6 +91,9 @@ pub(super) struct Visit {
     pub(super) frame: Option<Frame>,
     /// Whether the end of the frame may be refused, and was not looked at.
     checks_end: bool,
+    /// Whether the frame is that of the configuration, as it is. Others may
+    /// lack what frames above them read, which their end asks for.
+    is_whole: bool,
     below: Below,
     /// Walks are only equal within the same scope of exceptions.
     scope: u32,
@@ -194,6 +197,9 @@ impl<'a, 'b> Filler<'a, 'b> {
                 return Ok(());
             }
             self.start(state, Some(frame), below, root, 0)?;
+            if let Some(Job::Walk(visit)) = self.jobs.last_mut() {
+                visit.is_whole = true;
+            }
             while let Some(job) = self.jobs.pop() {
                 if self.gave_up {
                     return Ok(());
@@ -270,7 +276,8 @@ impl<'a, 'b> Filler<'a, 'b> {
                 }
             }
         }
-        let visit = Visit { walk, frame, checks_end, below, scope };
+        let is_whole = false;
+        let visit = Visit { walk, frame, checks_end, is_whole, below, scope };
         self.jobs.push(Job::Walk(visit));
         Ok(())
     }
@@ -436,7 +443,8 @@ impl<'a, 'b> Filler<'a, 'b> {
             }
             (None, _) => blank_frame(walk.state, walk.registers),
         };
-        let visit = Visit { walk, frame, checks_end, below, scope };
+        let is_whole = false;
+        let visit = Visit { walk, frame, checks_end, is_whole, below, scope };
         self.jobs.push(Job::Walk(visit));
         Ok(())
     }
@@ -481,8 +489,8 @@ impl<'a, 'b> Filler<'a, 'b> {
     ) -> Result<(), AutomatonError> {
         let &Exit { outcome, ref at, direct } = exit;
         let is_guarded = outcome.is_guarded() && visit.walk.registers;
-        // The frame was read into before it ended, or is not known at all.
-        let is_known = direct && !visit.checks_end;
+        // Otherwise it was read into before it ended, or is not known at all.
+        let is_known = direct && (visit.is_whole || !visit.checks_end);
         let depends = is_guarded && !(is_known && visit.frame.is_some());
         if depends && (visit.frame.is_none() || visit.checks_end)
             || outcome.is_guarded() && caller.is_none()
