@@ -263,8 +263,14 @@ impl<'a> Run<'_, 'a> {
                     let exit = (outcome, task.trie, index);
                     self.buffers.exits.push(exit);
                 }
+                // One that loops on what stands for a class may not on others.
+                let below = match classes {
+                    Some(_) => self.buffers.table.mixed(simple.codes),
+                    None => ClassSet::default(),
+                };
                 if simple.finish.is_none()
                     && size >= LOOP_SIZE
+                    && below.is_empty()
                     && self.takes(number, machine, state, &trie, index)?
                 {
                     to = nodes[node.end as usize].tokens;
@@ -272,10 +278,7 @@ impl<'a> Run<'_, 'a> {
                 } else {
                     above.push((codes, mixed, end));
                     (codes, end) = (simple.codes, node.end);
-                    mixed = match is_free {
-                        true => self.buffers.table.mixed(codes),
-                        false => ClassSet::default(),
-                    };
+                    mixed = if is_free { below } else { ClassSet::default() };
                 }
             }
             if from == accepted.1 {

@@ -233,6 +233,12 @@ fn bounds_that_long_tokens_reach() {
 }
 
 #[test]
+fn a_letter_of_a_class_that_differs() {
+    let pieces = ["a", "b", "c", "x", "B", "axcb", "aacc"];
+    check_all(80, &toys::odd_letters(), &pieces);
+}
+
+#[test]
 fn tokens_by_name() {
     check_all(60, &toys::atoms(), &["a", "b", "\"", "0", "!"]);
 }
