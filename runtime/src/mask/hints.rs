@@ -238,9 +238,10 @@ impl Run<'_, '_> {
             if let Some(simple) = simple {
                 above.push((codes, mixed, end));
                 let is_free = classes.is_some_and(|it| it.is_free(node.node));
-                mixed = match is_free {
-                    true => self.buffers.table.mixed(simple.codes),
-                    false => ClassSet::default(),
+                mixed = if is_free {
+                    self.buffers.table.mixed(simple.codes)
+                } else {
+                    ClassSet::default()
                 };
                 (codes, end) = (simple.codes, node.end);
                 index += 1;
