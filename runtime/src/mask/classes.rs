@@ -130,6 +130,11 @@ impl ClassSet {
         self.0 == 0
     }
 
+    /// Whether letters or digits are among the classes.
+    pub(super) fn holds_letters(self) -> bool {
+        [b'a', b'A', b'0'].iter().any(|&first| self.holds(first))
+    }
+
     /// Whether a byte stands for one of the classes.
     pub(super) fn holds(self, byte: u8) -> bool {
         self.0 != 0 && self.0 & CLASS_AT[usize::from(byte)].0 != 0

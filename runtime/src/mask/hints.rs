@@ -166,8 +166,10 @@ impl Run<'_, '_> {
         let mut classes = None;
         if let Some(start) = start {
             let codes = self.codes(start)?;
-            let kept = !self.buffers.table.mixed(codes).is_empty();
-            classes = self.classes_at(task, kept);
+            let mixed = self.buffers.table.mixed(codes);
+            if !mixed.holds_letters() {
+                classes = self.classes_at(task, !mixed.is_empty());
+            }
         }
         let at = match classes {
             Some(classes) => classes.root.clone(),
@@ -181,23 +183,37 @@ impl Run<'_, '_> {
         let Some(start) = start else {
             return self.arrive(task, true);
         };
-        match classes {
-            Some(classes) => {
-                let trie = self.add_place(&at, None);
-                let task = Task { trie, ..task };
-                self.follow_ends(task, start, &table, Some(classes))
+        if let Some(classes) = classes {
+            let n_tasks = self.buffers.tasks.len();
+            let n_exits = self.buffers.exits.len();
+            let trie = self.add_place(&at, None);
+            let by_classes = Task { trie, ..task };
+            let all = Some(classes);
+            if self.follow_ends(by_classes, start, &table, all)? {
+                return Ok(());
             }
-            None => self.follow_ends(task, start, &table, None),
+            // The real paths that end the frame are fewer than all that lies
+            // below the letters on which states differ.
+            self.buffers.tasks.truncate(n_tasks);
+            self.buffers.exits.truncate(n_exits);
+            let at = self.place(task);
+            let table = self.walker.ends(base, &at)?;
+            self.follow_ends(task, start, &table, None)?;
+            return Ok(());
         }
+        self.follow_ends(task, start, &table, None)?;
+        Ok(())
     }
 
+    /// Follows the paths of a table. Returns false, and is not to be used, if
+    /// that is by classes and some state does not do the same on all letters.
     fn follow_ends(
         &mut self,
         task: Task,
         start: u16,
         table: &EndTable,
         classes: Option<&ClassTrie>,
-    ) -> Result<(), AutomatonError> {
+    ) -> Result<bool, AutomatonError> {
         let nodes = &*table.nodes;
         let mut above: Vec<(u32, ClassSet, u32)> = Vec::new();
         let (mut codes, mut end) = (self.codes(start)?, nodes[0].end);
@@ -214,6 +230,9 @@ impl Run<'_, '_> {
             if mixed.holds(node.byte)
                 && let Some(classes) = classes
             {
+                if mixed.holds_letters() {
+                    return Ok(false);
+                }
                 let row = self.row_of(codes)?;
                 self.read_members(task, row, classes, node.node)?;
                 index = node.end;
@@ -251,7 +270,7 @@ impl Run<'_, '_> {
                 index = node.end;
             }
         }
-        Ok(())
+        Ok(true)
     }
 
     /// Returns the table of a state that is known to be simple.

@@ -366,7 +366,6 @@ impl<'w, 'a> Run<'w, 'a> {
                     return self.skip_space(task, core, left);
                 }
                 Hint::Except { .. }
-                | Hint::Window { .. }
                 | Hint::Ends { .. }
                 | Hint::Words { base: Some(_), .. }
                     if !is_start && self.walker.nesting < MAX_NESTING =>
