@@ -229,6 +229,23 @@ impl MaskBits<'_> {
         }
     }
 
+    /// Returns the bits of the sixty-four tokens from `index` times sixty-four
+    /// on; those beyond the mask are not set.
+    pub(super) fn sixty_four(self, index: usize) -> u64 {
+        fn join<W: MaskWord>(words: &[W], index: usize) -> u64 {
+            (0..64 / LANES).fold(0, |joined, part| {
+                let word = words.get((index * 64 + part * LANES) / W::BITS);
+                let bits = word.map_or(0, |word| word.sixteen(part));
+                joined | u64::from(bits) << (part * LANES)
+            })
+        }
+        match self {
+            MaskBits::U32(words) => join(words, index),
+            MaskBits::U64(words) => join(words, index),
+            MaskBits::Usize(words) => join(words, index),
+        }
+    }
+
     /// Applies the mask to a plain row, as [`mask_logits`] does.
     pub(super) fn mask_logits(self, logits: &mut [f32]) {
         match self {
@@ -239,7 +256,10 @@ impl MaskBits<'_> {
     }
 
     /// Refuses a mask that was made for a row of another width.
-    fn check_width(self, n_logits: usize) -> Result<(), PipelineError> {
+    pub(super) fn check_width(
+        self,
+        n_logits: usize,
+    ) -> Result<(), PipelineError> {
         let (given, bits) = match self {
             MaskBits::U32(words) => (words.len(), <u32 as MaskWord>::BITS),
             MaskBits::U64(words) => (words.len(), <u64 as MaskWord>::BITS),

@@ -71,6 +71,7 @@ mod sequence_bias;
 mod settings;
 mod softmax;
 mod stage;
+mod strongest;
 mod temperature;
 mod tokens;
 mod top_k;

@@ -1,10 +1,14 @@
 //! The stages, run over a row.
 
+use std::any::Any;
+
 use super::{
     choice::{Choice, Choose},
     error::PipelineError,
+    mask::GrammarMask,
     row::{Row, Scratch},
     stage::{Stage, StageKind, Step},
+    strongest::strongest,
 };
 use crate::vocabulary::TokenId;
 
@@ -80,7 +84,30 @@ impl Pipeline {
         step: &Step<'_>,
         scratch: &mut Scratch,
     ) -> Result<Choice, PipelineError> {
+        if let Some(choice) = self.choose_by_mask_alone(logits, step) {
+            return Ok(choice);
+        }
         self.choose_watched(logits, step, scratch, &mut Nobody)
+    }
+
+    /// Does what the stages do in one pass, where they are greedy and only
+    /// the mask. It leaves what is wrong with a row for them to say.
+    fn choose_by_mask_alone(
+        &self,
+        logits: &[f32],
+        step: &Step<'_>,
+    ) -> Option<Choice> {
+        let [stage] = &*self.stages else { return None };
+        let stage: &dyn Any = &**stage;
+        if self.choose != Choose::Greedy || !stage.is::<GrammarMask>() {
+            return None;
+        }
+        if let Some(mask) = step.mask {
+            mask.check_width(logits.len()).ok()?;
+        }
+        let chosen = strongest(logits, step.mask)?;
+        let (token, logit) = (chosen.token, chosen.logit);
+        Some(Choice { token, logit, memory: None, yielded: 0 })
     }
 
     /// Does what [`choose`](Self::choose) does, telling of each stage.

@@ -1,6 +1,6 @@
 //! What a stage is, and what it may look at.
 
-use std::fmt;
+use std::{any::Any, fmt};
 
 use super::{
     error::PipelineError,
@@ -13,7 +13,7 @@ use super::{
 ///
 /// A stage is immutable and shared between sequences; whatever it needs to
 /// know of one sequence is in the [`Step`].
-pub trait Stage: fmt::Debug + Send + Sync {
+pub trait Stage: Any + fmt::Debug + Send + Sync {
     /// Returns the name, unique within a pipeline, such as `top_k`.
     fn name(&self) -> &str;
 
@@ -73,8 +73,8 @@ impl StageKind {
         matches!(self, StageKind::Mask | StageKind::Forbid)
     }
 
-    /// Returns true for the stages that only sampling has: they never change
-    /// which token is the strongest.
+    /// Returns true for the stages that stand last. But for typical-p and
+    /// XTC they never change which token is the strongest.
     pub fn is_for_sampling(self) -> bool {
         matches!(self, StageKind::Temperature | StageKind::Truncate)
     }

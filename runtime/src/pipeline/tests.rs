@@ -1,13 +1,15 @@
 //! Pipelines against worked numbers and a slow reference in double precision.
 #![expect(clippy::cast_precision_loss, reason = "small numbers fit")]
 
-use rand_chacha::{
-    ChaCha8Rng,
-    rand_core::{RngCore, SeedableRng},
-};
+use rand_chacha::{ChaCha8Rng, rand_core::SeedableRng};
 
+use self::random::{below, random_mask};
 use super::*;
 use crate::vocabulary::TokenId;
+
+/// Shared with the tests of the library from outside.
+#[path = "../../tests/pipeline/random.rs"]
+mod random;
 
 /// phở, bún chả, cơm tấm, pizza, sushi, kem.
 const DISHES: [f32; 6] = [3.0, 2.4, 2.0, 1.0, 0.4, -0.5];
@@ -269,10 +271,6 @@ fn softmax_slowly(logits: &[f64]) -> Vec<f64> {
     weights.into_iter().map(|weight| weight / total).collect()
 }
 
-fn below(random: &mut ChaCha8Rng, n: u32) -> u32 {
-    random.next_u32() % n
-}
-
 /// Returns logits with ties among them, a few of them minus infinity.
 fn random_logits(random: &mut ChaCha8Rng, n_logits: usize) -> Vec<f32> {
     let grain = [1.0, 8.0, 1024.0][below(random, 3) as usize];
@@ -286,21 +284,6 @@ fn random_logits(random: &mut ChaCha8Rng, n_logits: usize) -> Vec<f32> {
             ((unit - 0.5) * spread * grain).round() / grain
         })
         .collect()
-}
-
-/// Returns a mask that allows about one token in `sparsity`.
-fn random_mask(
-    random: &mut ChaCha8Rng,
-    n_logits: usize,
-    sparsity: u32,
-) -> Vec<u32> {
-    let mut words = vec![0; n_logits.div_ceil(32)];
-    for token in 0..n_logits {
-        if below(random, sparsity) == 0 {
-            words[token / 32] |= 1 << (token % 32);
-        }
-    }
-    words
 }
 
 fn random_settings(random: &mut ChaCha8Rng) -> Vec<Setting> {
@@ -451,6 +434,51 @@ fn greedy_takes_the_lowest_id_on_a_tie() {
     let words = [1 << 3, 0, 1 << 6 | 1 << 7, 0_u32];
     let sparse = step.with_mask(&words[..]);
     assert_eq!(choose(&pipeline, &logits, &sparse), Ok(TokenId(70)));
+}
+
+/// Greedy decoding under the mask alone is a pass of its own; a trace goes
+/// through the stages.
+#[test]
+fn greedy_chooses_what_the_stages_choose() {
+    let mut random = ChaCha8Rng::seed_from_u64(10);
+    let pipeline = SamplingOptions::greedy().build().expect("in range");
+    let history = History::default();
+    let mut counts = [0; 2];
+    for _ in 0..2_000 {
+        let n_logits = below(&mut random, 400) as usize;
+        let mut logits = random_logits(&mut random, n_logits);
+        if n_logits > 0 && below(&mut random, 8) == 0 {
+            let place = below(&mut random, 400) as usize % n_logits;
+            logits[place] = [f32::NAN, f32::INFINITY][place % 2];
+        }
+        let sparsity = [1, 2, 9, 60, 900][below(&mut random, 5) as usize];
+        let n_masked = n_logits + 32 * usize::from(sparsity == 9);
+        let mask = random_mask(&mut random, n_masked, sparsity);
+        let mut step = Step::new(&history);
+        for mask in [None, Some(MaskBits::from(&*mask))] {
+            step.mask = mask;
+            let mut scratch = Scratch::new();
+            let chosen =
+                pipeline.choose(&mut logits.clone(), &step, &mut scratch);
+            let traced =
+                pipeline.trace(&mut logits.clone(), &step, &mut scratch);
+            // An error may hold NaN, which equals nothing.
+            let shown = |outcome| format!("{outcome:?}");
+            counts[usize::from(chosen.is_err())] += 1;
+            assert_eq!(
+                shown(chosen),
+                shown(traced.outcome),
+                "{logits:?} under {mask:?}",
+            );
+        }
+    }
+    assert!(counts.iter().all(|&count| count > 500), "{counts:?}");
+    // Another mask than ours is asked.
+    let other = Ban { name: "mask", kind: StageKind::Mask };
+    let pipeline = Pipeline::from_stages(vec![boxed(other)], Choose::Greedy);
+    let pipeline = pipeline.expect("lawful");
+    let step = Step::new(&history);
+    assert_eq!(choose(&pipeline, &[2.0, 1.0], &step), Ok(TokenId(1)));
 }
 
 #[test]

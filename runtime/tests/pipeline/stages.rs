@@ -24,11 +24,9 @@ use rand_chacha::{
     rand_core::{RngCore, SeedableRng},
 };
 
-const NONE: f64 = f64::NEG_INFINITY;
+use crate::random::{below, random_mask};
 
-fn below(random: &mut ChaCha8Rng, n: u32) -> u32 {
-    random.next_u32() % n
-}
+const NONE: f64 = f64::NEG_INFINITY;
 
 fn pick<T: Copy>(random: &mut ChaCha8Rng, from: &[T]) -> T {
     from[random.next_u32() as usize % from.len()]
@@ -344,20 +342,6 @@ fn compare(
         );
     }
     true
-}
-
-fn random_mask(
-    random: &mut ChaCha8Rng,
-    n_logits: usize,
-    sparsity: u32,
-) -> Vec<u32> {
-    let mut words = vec![0; n_logits.div_ceil(32)];
-    for token in 0..n_logits {
-        if below(random, sparsity) == 0 {
-            words[token / 32] |= 1 << (token % 32);
-        }
-    }
-    words
 }
 
 #[test]
