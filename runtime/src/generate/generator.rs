@@ -26,7 +26,7 @@ use crate::{
     grammar::{Grammar, SchemaOptions},
     mask::TokenTrie,
     model::{LoadedModel, Model, ModelError, ModelTokenizer},
-    pipeline::{Pipeline, SamplingOptions},
+    pipeline::{Pipeline, SamplingOptions, TruncationOptions},
     vocabulary::Vocabulary,
 };
 
@@ -399,7 +399,11 @@ fn pipelines(
         Search::Sample { n, best_of } => n.max(best_of),
         Search::Beams(beams) if beams.sampled => 1,
         Search::Beams(_) => {
-            let greedy = SamplingOptions { temperature: 0.0, ..sampling };
+            let greedy = SamplingOptions {
+                temperature: 0.0,
+                truncation: TruncationOptions::default(),
+                ..sampling
+            };
             return Ok(vec![greedy.build_for(vocabulary)?]);
         }
     };

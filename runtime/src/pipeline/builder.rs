@@ -82,7 +82,8 @@ impl PipelineBuilder {
                 stages.append(&mut others);
             }
         }
-        Pipeline::from_stages(stages, choose)
+        let truncates = self.options.truncates_greedily();
+        Pipeline::assemble(stages, choose, truncates)
     }
 
     /// Returns the places of the order, filled as the options say.
@@ -120,8 +121,7 @@ impl Pipeline {
 
     /// Creates a pipeline that runs these stages in this order.
     ///
-    /// A greedy pipeline leaves out temperature and truncations, which never
-    /// change the strongest token.
+    /// A greedy pipeline leaves out temperature and truncations.
     ///
     /// # Errors
     ///
@@ -129,8 +129,17 @@ impl Pipeline {
     /// name, and when a stage that forbids stands after a temperature or
     /// after one that truncates.
     pub fn from_stages(
+        stages: Vec<Box<dyn Stage>>,
+        choose: Choose,
+    ) -> Result<Pipeline, PipelineError> {
+        Pipeline::assemble(stages, choose, false)
+    }
+
+    /// Does that. A greedy pipeline may keep its truncations.
+    fn assemble(
         mut stages: Vec<Box<dyn Stage>>,
         choose: Choose,
+        truncates_greedily: bool,
     ) -> Result<Pipeline, PipelineError> {
         let given = stages
             .iter()
@@ -163,7 +172,11 @@ impl Pipeline {
             });
         }
         if choose == Choose::Greedy {
-            stages.retain(|stage| !stage.kind().is_for_sampling());
+            stages.retain(|stage| match stage.kind() {
+                StageKind::Temperature => false,
+                StageKind::Truncate => truncates_greedily,
+                StageKind::Mask | StageKind::Forbid | StageKind::Score => true,
+            });
         }
         let n_scoring = stages
             .iter()

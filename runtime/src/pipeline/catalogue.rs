@@ -216,7 +216,8 @@ fn temperature(options: &SamplingOptions, rules: Rules) -> Made {
     let dynamic = options.dynamic_temperature;
     let moving =
         DynamicTemperature::new(temperature, dynamic.range, dynamic.exponent)?;
-    if dynamic.range > 0.0 {
+    let is_still = options.mirostat.is_some() && rules.bare_mirostat;
+    if dynamic.range > 0.0 && !is_still {
         return on(true, Ok(moving));
     }
     on(differs(temperature, 1.0), Temperature::new(temperature))

@@ -127,7 +127,9 @@ impl Dry {
             return longest;
         }
         let common = common_suffixes(tokens);
-        for (end, &length) in common.iter().enumerate() {
+        // Nothing is no repetition, even of a length of 0: what stands at the
+        // very beginning follows nothing.
+        for (end, &length) in common.iter().enumerate().skip(1) {
             let length = length.min(reach);
             if length >= allowed
                 && let Some(&next) = tokens.get(end)
@@ -268,6 +270,16 @@ mod tests {
         let found = dry(&[]).repetitions(&ids("abccbcyabc"));
         let expected =
             [(TokenId(u32::from(b'c')), 3), (TokenId(u32::from(b'y')), 2)];
+        assert_eq!(found.into_iter().collect::<Vec<_>>(), expected);
+    }
+
+    #[test]
+    fn with_no_length_allowed_whatever_followed_a_token_is_repeated() {
+        let mut dry = dry(&[]);
+        dry.options.allowed_length = 0;
+        let found = dry.repetitions(&ids("abcb"));
+        let expected =
+            [(TokenId(u32::from(b'b')), 0), (TokenId(u32::from(b'c')), 1)];
         assert_eq!(found.into_iter().collect::<Vec<_>>(), expected);
     }
 

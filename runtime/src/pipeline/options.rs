@@ -262,6 +262,17 @@ impl SamplingOptions {
         self.temperature < GREEDY_BELOW
     }
 
+    /// Returns true where truncations matter though nothing is left to
+    /// chance: llama.cpp takes the strongest token that they leave, and these
+    /// two may drop the strongest of all.
+    pub(super) fn truncates_greedily(&self) -> bool {
+        let other = &self.truncation;
+        self.is_greedy()
+            && self.order == Order::LlamaCpp
+            && self.mirostat.is_none()
+            && (other.typical_p < 1.0 || other.xtc_probability > 0.0)
+    }
+
     /// Returns what is set and has no effect, or another one than it says,
     /// for whoever wants to warn about it.
     pub fn warnings(&self) -> Vec<SamplingWarning> {
@@ -282,18 +293,24 @@ impl SamplingOptions {
         let truncations = self.truncations();
         let penalties = self.penalties();
         let xtc = self.truncation.xtc_probability > 0.0;
+        let range = self.dynamic_temperature.range;
+        let dynamic = ("dynamic_temperature_range", range > 0.0);
         if self.is_greedy() {
             let why = "at temperature 0";
-            ignore(&truncations, why);
-            let range = self.dynamic_temperature.range > 0.0;
-            ignore(&[("dynamic_temperature_range", range)], why);
+            let truncates = self.truncates_greedily();
+            if !truncates {
+                ignore(&truncations, why);
+            }
+            ignore(&[dynamic], why);
             ignore(&[("mirostat", self.mirostat.is_some())], why);
-            ignore(&[("seed", self.seed != 0)], why);
+            let is_drawn = truncates && xtc;
+            ignore(&[("seed", self.seed != 0 && !is_drawn)], why);
         } else if self.mirostat.is_some() {
             ignore(&truncations, "with mirostat, which stands in its place");
             if self.order == Order::LlamaCpp {
                 let why = "with mirostat in the order of llama.cpp";
                 ignore(&penalties, why);
+                ignore(&[dynamic], why);
             }
         } else if xtc && self.truncation.xtc_threshold > 0.5 {
             let why = "with a threshold above 0.5, which no two tokens reach";

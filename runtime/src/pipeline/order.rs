@@ -202,7 +202,8 @@ pub(super) struct Rules {
     pub(super) penalty_last_n: Option<usize>,
     /// Frequency and presence are counted in the prompt too.
     pub(super) frequency_with_prompt: bool,
-    /// Mirostat does without penalties.
+    /// Mirostat does without penalties, and with a temperature that does not
+    /// move.
     pub(super) bare_mirostat: bool,
 }
 

@@ -10,10 +10,11 @@
 
 use maskwright::{
     pipeline::{
-        BadWords, Choose, DryOptions, DynamicTemperature, EpsilonCutoff,
-        EtaCutoff, ForbiddenTokens, GrammarMask, History, LengthOptions,
-        MaskBits, Mirostat, MirostatOptions, MirostatVersion, ModelDefaults,
-        Order, Pipeline, PipelineError, SamplingOptions, Scratch,
+        BadWords, Choose, DryOptions, DynamicTemperature,
+        DynamicTemperatureOptions, EpsilonCutoff, EtaCutoff, ForbiddenTokens,
+        GrammarMask, History, LengthOptions, MaskBits, Mirostat,
+        MirostatOptions, MirostatVersion, ModelDefaults, Order, Pipeline,
+        PipelineError, SamplingOptions, SamplingWarning, Scratch,
         SettingLayers, Settings, Stage, Step, TopK, TopNSigma,
         TruncationOptions, TypicalP, Xtc,
     },
@@ -735,12 +736,9 @@ fn dry_agrees_with_its_definition_on_random_texts() {
         let history = history(&tokens[..cut], &tokens[cut..]);
         let found = left(&options, &[1.0; 3], &history, None);
         let found = found.expect("a good row");
-        // With nothing allowed, the empty suffix recurs before every token.
-        if options.dry.allowed_length > 0 {
-            for (found, expected) in found.iter().zip(&expected) {
-                let error = (found - expected).abs();
-                assert!(error < 1e-4, "{tokens:?}, {:?}", options.dry);
-            }
+        for (found, expected) in found.iter().zip(&expected) {
+            let error = (found - expected).abs();
+            assert!(error < 1e-4, "{tokens:?}, {:?}", options.dry);
         }
     }
     let dry = DryOptions { multiplier: 1e9, ..DryOptions::default() };
@@ -937,6 +935,89 @@ fn mirostat_holds_the_surprise_of_a_sequence() {
         history.truncate(0);
         assert_eq!(history.memory(), None);
         assert!(bound.is_some());
+    }
+}
+
+/// llama.cpp runs its chain at temperature 0, too; others do not.
+#[test]
+fn only_llama_cpp_truncates_what_is_greedy() {
+    let mut strong = vec![0.0; 71];
+    strong[5] = 3.4;
+    let likely = vec![2.0, 1.5, 0.0];
+    let typical =
+        TruncationOptions { typical_p: 0.5, ..TruncationOptions::default() };
+    let xtc = TruncationOptions {
+        xtc_probability: 1.0,
+        ..TruncationOptions::default()
+    };
+    for (row, truncation, top_k, expected) in [
+        // The strongest is less surprising than expected by more than the
+        // others are surprising.
+        (&strong, typical, 0, [5, 0]),
+        (&strong, typical, 1, [5, 5]),
+        (&strong, TruncationOptions::default(), 3, [5, 5]),
+        // The first two are above the threshold.
+        (&likely, xtc, 0, [0, 1]),
+        (&likely, xtc, 1, [0, 0]),
+    ] {
+        for (order, expected) in
+            [Order::HuggingFace, Order::LlamaCpp].into_iter().zip(expected)
+        {
+            let is_llama_cpp = order == Order::LlamaCpp;
+            let options = SamplingOptions {
+                order,
+                truncation,
+                top_k,
+                seed: 1,
+                ..SamplingOptions::greedy()
+            };
+            let pipeline = options.build().expect("in range");
+            let history = History::default();
+            let step = Step::new(&history);
+            let chosen = pipeline
+                .choose(&mut row.clone(), &step, &mut Scratch::new())
+                .expect("a good row");
+            assert_eq!(chosen.token, TokenId(expected), "{options:?}");
+            let truncates = is_llama_cpp && truncation != Default::default();
+            let ignored: Vec<&str> =
+                options.warnings().iter().map(|one| one.option).collect();
+            assert_eq!(ignored.contains(&"top_k"), top_k > 0 && !truncates);
+            let draws = truncates && truncation.xtc_probability > 0.0;
+            assert_eq!(ignored.contains(&"seed"), !draws);
+        }
+    }
+}
+
+#[test]
+fn with_mirostat_llama_cpp_has_a_temperature_that_does_not_move() {
+    for (order, moves) in
+        [(Order::HuggingFace, true), (Order::LlamaCpp, false)]
+    {
+        let options = SamplingOptions {
+            order,
+            temperature: 2.0,
+            dynamic_temperature: DynamicTemperatureOptions {
+                range: 1.0,
+                ..DynamicTemperatureOptions::default()
+            },
+            mirostat: Some(MirostatOptions {
+                tau: 50.0,
+                ..MirostatOptions::new(MirostatVersion::V2)
+            }),
+            ..SamplingOptions::default()
+        };
+        let pipeline = options.build().expect("in range");
+        let history = History::default();
+        let step = Step::new(&history);
+        let kept = pipeline
+            .probabilities(&mut [4.0, 0.0], &step, &mut Scratch::new())
+            .expect("a good row");
+        let difference = (kept[0].1 / kept[1].1).ln();
+        assert_eq!((difference - 2.0).abs() > 0.1, moves, "{difference}");
+        let warnings = options.warnings();
+        let is_told =
+            |one: &SamplingWarning| one.option == "dynamic_temperature_range";
+        assert_eq!(warnings.iter().any(is_told), !moves);
     }
 }
 
