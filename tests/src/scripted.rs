@@ -7,7 +7,7 @@ use std::{
 
 use maskwright::{
     generate::{ChatTemplate, Encoder, Generator},
-    model::{Feed, KvCache, KvLayout, Logits, Model, ModelError, Want},
+    model::{Feed, KvCache, KvLayout, Logits, Model, ModelError},
     vocabulary::{TokenId, Vocabulary},
 };
 
@@ -60,12 +60,7 @@ impl Model for Scripted {
         batch: &mut [Feed<'_>],
         logits: &mut Logits,
     ) -> Result<(), ModelError> {
-        let n_rows = |feed: &Feed<'_>| match feed.want {
-            Want::Nothing => 0,
-            Want::Last => 1,
-            Want::All => feed.tokens.len(),
-        };
-        let counts: Vec<usize> = batch.iter().map(n_rows).collect();
+        let counts: Vec<usize> = batch.iter().map(Feed::n_rows).collect();
         self.passes
             .lock()
             .unwrap_or_else(PoisonError::into_inner)

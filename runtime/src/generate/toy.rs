@@ -7,7 +7,7 @@ use super::{
     generator::{Encoder, Generator},
 };
 use crate::{
-    model::{Feed, KvCache, KvLayout, Logits, Model, ModelError, Want},
+    model::{Feed, KvCache, KvLayout, Logits, Model, ModelError},
     vocabulary::{TokenId, Vocabulary},
 };
 
@@ -85,12 +85,7 @@ impl Model for Toy {
         batch: &mut [Feed<'_>],
         logits: &mut Logits,
     ) -> Result<(), ModelError> {
-        let n_rows = |feed: &Feed<'_>| match feed.want {
-            Want::Nothing => 0,
-            Want::Last => 1,
-            Want::All => feed.tokens.len(),
-        };
-        let counts: Vec<usize> = batch.iter().map(n_rows).collect();
+        let counts: Vec<usize> = batch.iter().map(Feed::n_rows).collect();
         let values = logits.reset(WIDTH, &counts);
         for (feed, n_rows) in batch.iter_mut().zip(counts) {
             let start = feed.cache.len();

@@ -23,7 +23,7 @@ use super::kernels;
 use super::linear::{Linear, Matrix};
 use super::rope::Angles;
 use super::weights::{Name, Weights};
-use super::{Feed, Logits, Model, Want};
+use super::{Feed, Logits, Model};
 
 /// From this many multiplications on, attention is worth spreading over
 /// threads.
@@ -270,13 +270,9 @@ impl Llama {
         for feed in batch {
             let rows;
             (rows, rest) = rest.split_at(feed.tokens.len() * width);
-            let skipped = match feed.want {
-                Want::Nothing => rows.len(),
-                Want::Last => rows.len() - width,
-                Want::All => 0,
-            };
-            wanted.extend_from_slice(&rows[skipped..]);
-            counts.push((rows.len() - skipped) / width);
+            let n_rows = feed.n_rows();
+            wanted.extend_from_slice(&rows[rows.len() - n_rows * width..]);
+            counts.push(n_rows);
         }
         let values = logits.reset(self.config.vocab_size, &counts);
         if wanted.is_empty() {

@@ -54,6 +54,17 @@ pub struct Feed<'a> {
     pub want: Want,
 }
 
+impl Feed<'_> {
+    /// Returns how many rows of logits are wanted, those of the last tokens.
+    pub fn n_rows(&self) -> usize {
+        match self.want {
+            Want::Nothing => 0,
+            Want::Last => 1,
+            Want::All => self.tokens.len(),
+        }
+    }
+}
+
 /// Maps tokens to logits.
 ///
 /// A model is immutable and shared; what changes lies in the caches.
