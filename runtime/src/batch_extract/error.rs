@@ -108,6 +108,18 @@ pub enum BatchError {
         /// What the operating system said.
         error: io::Error,
     },
+    /// Lines that were written may not be on the disk.
+    #[error(
+        "{}: the lines may not all be on the disk: {error}; the same command \
+         goes on from those that are",
+        path.display()
+    )]
+    Sync {
+        /// The output.
+        path: PathBuf,
+        /// What the operating system said.
+        error: io::Error,
+    },
     /// The output cannot be written anew without the lines of failures.
     #[error(
         "{}: the lines of failures cannot be taken out: {error}; the file is \

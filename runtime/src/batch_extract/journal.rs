@@ -6,7 +6,7 @@ use std::{
     io::{self, BufRead, BufReader, BufWriter, Seek, SeekFrom, Write},
     path::{Path, PathBuf},
     process,
-    time::Duration,
+    time::{Duration, Instant},
 };
 
 use serde::{Deserialize, Serialize};
@@ -15,6 +15,10 @@ use sha2::{Digest, Sha256};
 
 use super::{document::Name, error::BatchError};
 use crate::model::download::to_hex;
+
+/// How old a line may become before it is on the disk for certain, if lines
+/// keep coming: a power cut takes no more than the work of this time.
+const SYNC_EVERY: Duration = Duration::from_secs(1);
 
 /// What a line was made with: all that another line could be the result of.
 #[derive(Clone, Debug, Deserialize, Eq, PartialEq, Serialize)]
@@ -140,6 +144,10 @@ pub struct Journal {
     len: u64,
     /// The documents that have a line, and what is wrong with them.
     lines: BTreeMap<Name, Option<Problem>>,
+    /// How much of it is on the disk for certain, and since when.
+    synced: u64,
+    synced_at: Instant,
+    pub(super) sync_every: Duration,
 }
 
 impl Journal {
@@ -156,9 +164,20 @@ impl Journal {
             return Err(BatchError::NotAFile { path: path.to_owned() });
         }
         let (file, path) = open_locked(path)?;
-        let mut journal =
-            Journal { path, run, file, len: 0, lines: BTreeMap::new() };
+        let mut journal = Journal {
+            path,
+            run,
+            file,
+            len: 0,
+            lines: BTreeMap::new(),
+            synced: 0,
+            synced_at: Instant::now(),
+            sync_every: SYNC_EVERY,
+        };
         journal.read()?;
+        // It may be new, or hold what a killed process wrote.
+        journal.sync()?;
+        sync_directory(&journal.path);
         Ok(journal)
     }
 
@@ -179,12 +198,21 @@ impl Journal {
         })
     }
 
+    /// Returns how many bytes are on the disk for certain.
+    pub fn n_synced(&self) -> u64 {
+        self.synced
+    }
+
     /// Writes the line of a document. A document that was cancelled has none.
+    ///
+    /// It waits for the disk once a second, so that a power cut takes the work
+    /// of one second at most.
     ///
     /// # Errors
     ///
     /// Fails when the line cannot be written as a whole; nothing of it stays
-    /// in the file then.
+    /// in the file then. Fails, too, when the lines cannot be brought onto the
+    /// disk.
     pub fn write(
         &mut self,
         name: &Name,
@@ -197,6 +225,8 @@ impl Journal {
             // If this fails too, the next run does it.
             let _ = self.file.set_len(self.len);
             let _ = self.file.seek(SeekFrom::Start(self.len));
+            // The lines before it are to last; what is wrong is known.
+            let _ = self.sync();
             return Err(BatchError::Write {
                 path: self.path.clone(),
                 document: name.to_string(),
@@ -210,6 +240,9 @@ impl Journal {
             Outcome::Extracted(_) | Outcome::Cancelled => None,
         };
         self.lines.insert(name.clone(), problem);
+        if self.synced_at.elapsed() >= self.sync_every {
+            self.sync()?;
+        }
         Ok(())
     }
 
@@ -238,11 +271,15 @@ impl Journal {
     /// # Errors
     ///
     /// Fails when the operating system says that they are not.
-    pub fn sync(&self) -> Result<(), BatchError> {
-        self.file.sync_all().map_err(|error| BatchError::Open {
-            path: self.path.clone(),
-            error,
-        })
+    pub fn sync(&mut self) -> Result<(), BatchError> {
+        let synced = self.file.sync_data();
+        self.synced_at = Instant::now();
+        if let Err(error) = synced {
+            let path = self.path.clone();
+            return Err(BatchError::Sync { path, error });
+        }
+        self.synced = self.len;
+        Ok(())
     }
 
     /// Returns the line of a document, which begins with [`Journal::start`].
@@ -358,6 +395,8 @@ impl Journal {
             self.file.seek(SeekFrom::Start(self.len))?;
         }
         (self.file, self.len) = renamed?;
+        self.synced = self.len;
+        sync_directory(&self.path);
         Ok(())
     }
 
@@ -387,6 +426,18 @@ impl Journal {
         Ok((file, len))
     }
 }
+
+/// Brings the name of a file onto the disk.
+#[cfg(unix)]
+fn sync_directory(path: &Path) {
+    let directory = path.parent().unwrap_or(Path::new("/"));
+    // Not every file system can, and none need say so: the lines are there.
+    let _ = File::open(directory).and_then(|it| it.sync_all());
+}
+
+/// Elsewhere a directory cannot be opened.
+#[cfg(not(unix))]
+fn sync_directory(_: &Path) {}
 
 /// Returns true if one of the two is the beginning of the other.
 fn is_beginning(a: &[u8], b: &[u8]) -> bool {

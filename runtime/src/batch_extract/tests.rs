@@ -1,6 +1,7 @@
 use std::{
     fs,
     path::{Path, PathBuf},
+    time::Duration,
 };
 
 use tempfile::TempDir;
@@ -104,6 +105,48 @@ fn there_is_one_line_a_document_in_the_order_of_names() {
     assert_eq!(lines[0]["value"], "A");
     assert_eq!(lines[2]["error"]["kind"], "no_c");
     assert!(lines[2].get("value").is_none());
+}
+
+/// A power cut takes what is not on the disk yet: nothing if lines are
+/// brought there one by one, and in any case nothing once the work has ended,
+/// however it did.
+#[test]
+fn lines_are_brought_onto_the_disk_while_the_work_goes_on() {
+    for (sync_every, are_synced) in
+        [(Duration::ZERO, true), (Duration::MAX, false)]
+    {
+        let case = Case::five();
+        let mut journal = open(&case.output()).expect("a file");
+        journal.sync_every = sync_every;
+        let text = Extracted::new("a".into());
+        for number in 1..=3 {
+            let outcome = Outcome::Extracted(text.clone());
+            journal.write(&Name::Line(number), &outcome).expect("room");
+            let len = case.text().len() as u64;
+            let expected = if are_synced { len } else { 0 };
+            assert_eq!(journal.n_synced(), expected);
+        }
+        journal.sync().expect("a disk");
+        let len = case.text().len() as u64;
+        assert_eq!(journal.n_synced(), len);
+        drop(journal);
+        // What was there before is on the disk before anything is added.
+        let journal = open(&case.output()).expect("ours");
+        assert_eq!(journal.n_synced(), len);
+    }
+    let case = Case::five();
+    let mut journal = open(&case.output()).expect("a file");
+    journal.sync_every = Duration::MAX;
+    let mut stop = |text: &str| match text {
+        "d" => Outcome::Cancelled,
+        text => upper(text),
+    };
+    let summary = run(&case.documents(), &mut journal, &mut stop, &mut |_| ());
+    assert!(summary.expect("room").is_cancelled);
+    assert_eq!(journal.n_synced(), case.text().len() as u64);
+    // Taking lines out is brought there, too.
+    assert_eq!(journal.forget_failures().expect("room"), 1);
+    assert_eq!(journal.n_synced(), case.text().len() as u64);
 }
 
 /// Whatever the length at which a kill or a power cut ended the file, the
