@@ -100,6 +100,16 @@ impl TinyModel {
     /// Writes the same model as GGUF: other names, and the rows of queries
     /// and keys in the order that neighbouring pairs want.
     pub(crate) fn write_gguf(&self, path: &Path, dtype: GgmlDType) {
+        self.write_gguf_with(path, dtype, &[]);
+    }
+
+    /// Does that, with more metadata.
+    pub(crate) fn write_gguf_with(
+        &self,
+        path: &Path,
+        dtype: GgmlDType,
+        more: &[(&str, Value)],
+    ) {
         let tensors: Vec<(String, QTensor)> = self
             .weights
             .iter()
@@ -142,8 +152,11 @@ impl TinyModel {
             ("tokenizer.ggml.tokens", texts(alphabet())),
             ("tokenizer.ggml.merges", texts(Vec::new())),
         ];
-        let metadata: Vec<(&str, &Value)> =
-            metadata.iter().map(|(key, value)| (*key, value)).collect();
+        let metadata: Vec<(&str, &Value)> = metadata
+            .iter()
+            .chain(more)
+            .map(|(key, value)| (*key, value))
+            .collect();
         let tensors: Vec<(&str, &QTensor)> =
             tensors.iter().map(|(name, t)| (name.as_str(), t)).collect();
         let mut file = fs::File::create(path).expect("a temporary file");
