@@ -978,7 +978,8 @@ fn only_llama_cpp_truncates_what_is_greedy() {
                 .choose(&mut row.clone(), &step, &mut Scratch::new())
                 .expect("a good row");
             assert_eq!(chosen.token, TokenId(expected), "{options:?}");
-            let truncates = is_llama_cpp && truncation != Default::default();
+            let truncates =
+                is_llama_cpp && truncation != TruncationOptions::default();
             let ignored: Vec<&str> =
                 options.warnings().iter().map(|one| one.option).collect();
             assert_eq!(ignored.contains(&"top_k"), top_k > 0 && !truncates);
