@@ -11,6 +11,7 @@ mod grammars;
 mod kept;
 mod masks;
 mod model;
+mod sampling;
 mod search;
 mod serving;
 mod shared_cases;
