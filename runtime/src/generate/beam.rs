@@ -137,10 +137,6 @@ pub(super) fn run(
 }
 
 impl Search<'_> {
-    fn pool(&self) -> usize {
-        self.beams.n.max(self.beams.width)
-    }
-
     fn score(&self, beam: &Beam) -> f64 {
         self.beams.length_penalty.score(beam.sum, beam.length)
     }
@@ -180,7 +176,7 @@ impl Search<'_> {
         let list = if is_cut { &mut self.cut } else { &mut self.done };
         let place = list.partition_point(|(other, _)| *other >= score);
         list.insert(place, (score, sequence));
-        list.truncate(self.beams.n.max(self.beams.width));
+        list.truncate(self.beams.width);
     }
 
     /// Whether nothing better can come, as far as was asked.
@@ -189,7 +185,7 @@ impl Search<'_> {
             return true;
         }
         let worst = match self.done.last() {
-            Some((worst, _)) if self.done.len() >= self.pool() => *worst,
+            Some((worst, _)) if self.done.len() >= self.beams.width => *worst,
             _ => return false,
         };
         let limit = self.shared.request.max_tokens.min(self.shared.context);

@@ -299,6 +299,7 @@ impl Generator {
             }
             Search::Beams(mut beams) => {
                 beams.sampled &= !shared.request.sampling.is_greedy();
+                beams.width = beams.followed();
                 let first = sequences.swap_remove(0);
                 sequences = beam::run(first, beams, &pipelines[0], shared)?;
             }

@@ -120,10 +120,12 @@ impl Default for Search {
 /// it.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Beams {
-    /// How many beginnings are followed; at least 1.
+    /// How many beginnings are followed; at least 1, and never fewer than
+    /// `n`.
     pub width: usize,
-    /// How many finished sequences are returned, best first; at least 1. It
-    /// may be more than the width, and there may be fewer.
+    /// How many finished sequences are returned, best first; at least 1.
+    /// There are fewer only where the grammar, bans or truncations leave
+    /// fewer.
     pub n: usize,
     /// What the sum of log-probabilities is divided by.
     pub length_penalty: LengthPenalty,
@@ -143,6 +145,15 @@ impl Default for Beams {
             early_stopping: EarlyStopping::default(),
             sampled: false,
         }
+    }
+}
+
+impl Beams {
+    /// Returns how many beginnings are followed: as many as are asked for,
+    /// and as many as sequences are, since fewer beams may all come to their
+    /// ends before there are so many.
+    pub fn followed(&self) -> usize {
+        self.width.max(self.n)
     }
 }
 
@@ -288,6 +299,15 @@ impl Request {
                 warn("a beam search draws nothing at temperature 0");
             }
             Search::Sample { .. } | Search::Beams(_) => {}
+        }
+        if let Search::Beams(beams) = self.search
+            && beams.width < beams.n
+        {
+            let (width, n) = (beams.width, beams.n);
+            warn(&format!(
+                "{width} beams are too few to find {n} sequences for \
+                 certain, so {n} are followed"
+            ));
         }
         if self.stop.include && self.stop.strings.is_empty() {
             warn("there is no stop string to include");

@@ -211,6 +211,54 @@ fn an_exhaustive_width_finds_the_best() {
     }
 }
 
+/// Whoever asks for more sequences than beams gets them, too, as far as the
+/// grammar has so many.
+#[test]
+fn as_many_are_found_as_were_asked_for() {
+    let max = 8;
+    for seed in 0..10 {
+        for regex in ["(a|b|ab)c?", "abc|abab(c|a)b{0,2}", "[abc]{2,3}", "c"] {
+            let grammar = Grammar::from_regex(regex).expect("a pattern");
+            let (mut generator, _) = generator(TOKENS, random_rule(seed));
+            let compiled = generator.compile(&grammar).expect("no atoms");
+            let all = everything(&random_rule(seed), Some(&compiled), max);
+            for (width, n) in [(1, 2), (1, 5), (3, 4), (2, 9), (4, 4)] {
+                let request = Request {
+                    grammar: Some(compiled.clone()),
+                    max_tokens: max,
+                    boundaries: Boundaries {
+                        forced: false,
+                        ..Boundaries::default()
+                    },
+                    ..with_beams(Beams { width, n, ..Beams::default() })
+                };
+                let made = find(&mut generator, &request).expect("texts");
+                let expected = n.min(all.len());
+                assert_eq!(made.len(), expected, "{regex}, {width}, {n}");
+                assert!(made.iter().all(Generation::is_complete));
+                // It is the search that as many beams make.
+                let search = Search::Beams(Beams {
+                    width: width.max(n),
+                    n,
+                    ..Beams::default()
+                });
+                let wide = Request { search, ..request.clone() };
+                let texts = |made: &[Generation]| -> Vec<Vec<TokenId>> {
+                    made.iter().map(|one| one.tokens.clone()).collect()
+                };
+                let wide = find(&mut generator, &wide).expect("texts");
+                assert_eq!(texts(&made), texts(&wide));
+                let warned = request.ignored().join("; ");
+                let expected = format!(
+                    "{width} beams are too few to find {n} sequences for \
+                     certain, so {n} are followed"
+                );
+                assert_eq!(warned == expected, n > width, "{warned}");
+            }
+        }
+    }
+}
+
 /// Whatever the width and the options, what is returned is in the grammar,
 /// no two are the same, and the better ones come first.
 #[test]

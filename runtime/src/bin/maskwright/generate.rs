@@ -91,7 +91,7 @@ struct SearchArgs {
     /// log-probability
     #[arg(long, value_name = "N", conflicts_with = "beams")]
     best_of: Option<usize>,
-    /// Searches with this many beams
+    /// Searches with this many beams, or with `n` if that is more
     #[arg(long, value_name = "WIDTH")]
     beams: Option<usize>,
     /// Draws the beams that go on
@@ -182,8 +182,8 @@ pub(crate) fn run(args: &GenerateArgs) -> Result<(), Fail> {
     if made.len() < args.search.n {
         writeln!(
             io::stderr(),
-            "warning: {} sequences were asked for and {} found; wider beams \
-             find more, as far as the grammar has more texts",
+            "warning: {} sequences were asked for and {} found; the grammar \
+             has no more, or bans and truncations leave no more",
             args.search.n,
             made.len()
         )
