@@ -123,6 +123,8 @@ impl Buffers {
 pub(super) struct Run<'w, 'a> {
     pub(super) walker: &'w mut Walker<'a>,
     pub(super) bottom: bool,
+    /// Whether the vocabulary may be gone over by classes.
+    by_classes: bool,
     tries: SmallVec<[Place; 1]>,
     n_steps: usize,
     /// When to look at the limits again.
@@ -143,6 +145,7 @@ impl<'w, 'a> Run<'w, 'a> {
             buffers: walker.store.take_buffers(),
             walker,
             bottom,
+            by_classes: true,
             tries: SmallVec::from_buf([place]),
             n_steps: 0,
             next_check: STEPS_TO_CHECK,
@@ -169,6 +172,8 @@ impl<'w, 'a> Run<'w, 'a> {
         mut self,
         base: StateId,
     ) -> Result<EndTable, AutomatonError> {
+        // The nodes are those of the trie that was asked for.
+        self.by_classes = false;
         let node = self.tries[0].at.node;
         let start = Task { state: base, stack: BASE, trie: 0, node };
         self.arrive(start, true)?;
@@ -295,7 +300,11 @@ impl<'w, 'a> Run<'w, 'a> {
         kept: bool,
     ) -> Option<&'a ClassTrie> {
         let index: &'a TokenTrie = self.walker.index;
-        if self.is_root(task) { index.classes(kept) } else { None }
+        if self.by_classes && self.is_root(task) {
+            index.classes(kept)
+        } else {
+            None
+        }
     }
 
     /// Whether a task is at the root of the vocabulary.
