@@ -146,7 +146,11 @@ impl ScanTable {
             Kind::Simple(Simple {
                 codes,
                 finish,
-                has_hint: !matches!(row.hint, Hint::None | Hint::Alike { .. }),
+                // Bounds are followed like everything else within a token.
+                has_hint: !matches!(
+                    row.hint,
+                    Hint::None | Hint::Alike { .. } | Hint::Window { .. }
+                ),
                 looping,
             })
         } else {
