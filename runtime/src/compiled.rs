@@ -27,6 +27,7 @@ use crate::{
         TokenTrie, WalkStore, Walker, copy_blocks, insert_all, lock, remove,
     },
     saved::{DEAR, GrammarFileError, Notes, Origin, Place, Writer},
+    steps::Steps,
     vocabulary::{TokenId, TokenKind, Vocabulary},
 };
 
@@ -328,10 +329,11 @@ impl CompiledGrammar {
         blocks: &mut [usize],
     ) -> Result<Filled, AutomatonError> {
         let walker = self.walker(store);
+        let mut steps = Steps::new(self, configuration);
         Filler::new(self.machine(), walker, blocks).fill(
             configuration,
             self.tokens.root(),
-            |token| self.reads(configuration, TokenId(token)),
+            |token| steps.reads(TokenId(token)),
         )
     }
 
@@ -361,10 +363,11 @@ impl CompiledGrammar {
             return Ok(Some(MaskStats::known()));
         }
         let walker = self.walker(&mut store);
+        let mut steps = Steps::new(self, configuration);
         let filled = Filler::new(self.machine(), walker, blocks).fill_known(
             configuration,
             self.tokens.root(),
-            |token| self.reads(configuration, TokenId(token)),
+            |token| steps.reads(TokenId(token)),
         )?;
         let Some(filled) = filled else { return Ok(None) };
         self.fill_rest(configuration, accepting, blocks)?;
@@ -448,8 +451,9 @@ impl CompiledGrammar {
         accepting: bool,
         blocks: &mut [usize],
     ) -> Result<(), AutomatonError> {
+        let mut steps = Steps::new(self, configuration);
         for &token in self.tokens.long_tokens() {
-            if self.reads(configuration, TokenId(token))? {
+            if steps.reads(TokenId(token))? {
                 insert_all(blocks, &[token]);
             }
         }
@@ -503,11 +507,9 @@ impl CompiledGrammar {
         configuration: &Configuration,
         bytes: &[u8],
     ) -> Result<Configuration, AutomatonError> {
-        let machine = self.machine();
         let mut after = configuration.clone();
         for &byte in bytes {
-            let symbol = Symbol::Byte(byte);
-            after = after.step(machine, self.limits, symbol)?;
+            after = self.after_byte(&after, byte)?;
             if after.is_dead() {
                 break;
             }
@@ -515,17 +517,15 @@ impl CompiledGrammar {
         Ok(after)
     }
 
-    /// Returns true if and only if the text may go on with the bytes of
-    /// `token`.
-    fn reads(
+    /// Returns the configuration after one byte, which is dead if that is
+    /// refused.
+    pub(crate) fn after_byte(
         &self,
         configuration: &Configuration,
-        token: TokenId,
-    ) -> Result<bool, AutomatonError> {
-        let Some(bytes) = self.vocabulary().token_bytes(token) else {
-            return Ok(false);
-        };
-        Ok(!self.after_bytes(configuration, bytes)?.is_dead())
+        byte: u8,
+    ) -> Result<Configuration, AutomatonError> {
+        let symbol = Symbol::Byte(byte);
+        configuration.step(self.machine(), self.limits, symbol)
     }
 
     /// Allows the tokens of atoms.

@@ -22,6 +22,7 @@ pub mod model;
 pub mod pipeline;
 pub mod precompute;
 pub mod saved;
+mod steps;
 #[cfg(feature = "generator")]
 pub mod trace_page;
 pub mod vocabulary;

@@ -36,6 +36,7 @@ use super::{
     trie::TrieRef,
     walk::{Exit, Part, Walk, Walker},
 };
+use crate::vocabulary::TokenId;
 
 /// From so many walks on, equal ones are looked for.
 const MANY_JOBS: usize = 12;
@@ -220,14 +221,17 @@ impl<'a, 'b> Filler<'a, 'b> {
     ) -> Result<Filled, AutomatonError> {
         self.checks.sort_unstable();
         self.checks.dedup();
+        let mut checks = std::mem::take(&mut self.checks);
+        checks.retain(|&token| contains(self.blocks, token));
+        // Neighbours have most of their bytes in common.
+        let vocabulary = self.walker.index.vocabulary();
+        checks.sort_unstable_by_key(|&id| vocabulary.token_bytes(TokenId(id)));
         let mut stats = self.walker.stats();
-        for token in std::mem::take(&mut self.checks) {
-            if contains(self.blocks, token) {
-                interrupt::check()?;
-                stats.n_stepped += 1;
-                if !is_viable(token)? {
-                    remove(self.blocks, token);
-                }
+        for token in checks {
+            interrupt::check()?;
+            stats.n_stepped += 1;
+            if !is_viable(token)? {
+                remove(self.blocks, token);
             }
         }
         // What steps a token exactly may look at any frame.
