@@ -36,7 +36,10 @@ pub enum Source {
 /// The engines by the names of `--engine`: first the peer, then ours.
 pub const NAMES: [&str; 2] = ["llguidance", "maskwright"];
 
-/// Loads the engines that the command line wants, with their names.
+/// An engine with its name.
+pub type Named = (&'static str, Box<dyn Engine>);
+
+/// Loads the engines that the command line wants.
 ///
 /// # Errors
 ///
@@ -45,7 +48,7 @@ pub fn load_wanted(
     options: &Options,
     path: &Path,
     shape: Shape,
-) -> Result<Vec<(&'static str, Box<dyn Engine>)>, String> {
+) -> Result<Vec<Named>, String> {
     let wanted = NAMES.into_iter().filter(|name| options.wants(name));
     wanted.map(|name| Ok((name, load(name, path, shape)?))).collect()
 }
