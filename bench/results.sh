@@ -3,15 +3,16 @@
 #
 #   sh bench/results.sh [options of maskbench, such as --quick or --xgrammar]
 #
-# The options go to every run over MaskBench. XGrammar is found with the Python
+# The options go to the runs over MaskBench but for those of the whole dev half,
+# which have the main columns only. XGrammar is found with the Python
 # that $PYTHON names. $BENCH is the program, if it is built already; $OUT is
 # where the tables go. $COMMANDS says what to run, by default
-# "llama again qwen warm depth batch load".
+# "llama again qwen whole rewhole warm depth batch load".
 set -eu
 
 here=$(dirname "$0")
 out=${OUT:-$here/RESULTS.md}
-commands=${COMMANDS:-llama again qwen warm depth batch load}
+commands=${COMMANDS:-llama again qwen whole rewhole warm depth batch load}
 if [ -z "${BENCH:-}" ]; then
     cargo build --release --manifest-path "$here/Cargo.toml"
     BENCH=${CARGO_TARGET_DIR:-$here/target}/release/maskwright-bench
@@ -66,6 +67,14 @@ for command in $commands; do
     llama) section "MaskBench, Llama-3.1" maskbench "$@" ;;
     again) section "MaskBench, Llama-3.1, once more" maskbench --no-memory "$@" ;;
     qwen) section "MaskBench, Qwen3" maskbench --tokenizer "$qwen" "$@" ;;
+    whole)
+        section "The whole dev half, Llama-3.1" \
+            maskbench --main-only --no-memory
+        ;;
+    rewhole)
+        section "The whole dev half, once more" \
+            maskbench --main-only --no-memory
+        ;;
     warm) section "Known states" warm ;;
     depth) section "Depth of nesting and length of output" depth ;;
     batch) section "Batches" batch ;;
