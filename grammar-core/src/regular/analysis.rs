@@ -549,7 +549,7 @@ impl Core {
         let mut n_words: u64 = 0;
         let mut level = vec![(root, 1u64)];
         let mut length: u64 = 0;
-        match self.within(inner, root, least, most) {
+        match self.find_length(inner, root, least, most) {
             Answer::No => return WordCount::Exactly(0),
             Answer::Unknown => return WordCount::Unknown,
             Answer::Yes => {}
@@ -587,7 +587,7 @@ impl Core {
                     most => most - length - 1,
                 };
                 for range in &*row {
-                    match self.within(inner, range.next, least, most) {
+                    match self.find_length(inner, range.next, least, most) {
                         Answer::No => continue,
                         Answer::Unknown => return WordCount::Unknown,
                         Answer::Yes => {}
@@ -605,20 +605,6 @@ impl Core {
             length += 1;
         }
         WordCount::Exactly(n_words)
-    }
-
-    /// Has a state a completion of `least..=most` code points?
-    fn within(
-        &mut self,
-        inner: &Inner,
-        state: StateId,
-        least: u64,
-        most: u64,
-    ) -> Answer {
-        match (least, most) {
-            (0, u64::MAX) => self.live(inner, state),
-            _ => self.find_length(inner, state, least, most),
-        }
     }
 }
 

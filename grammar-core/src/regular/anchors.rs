@@ -93,10 +93,10 @@ fn sequence(terms: &mut Terms, node: NodeId, depth: u32) -> NodeId {
         Node::Rep { body, min: 0, max: 1 } => vec![EPSILON, body],
         _ => return concat(terms, &parts),
     };
+    let before = concat(terms, &parts[..at]);
+    let after = concat(terms, &parts[at + 1..]);
     let mut apart = Vec::with_capacity(alternatives.len());
     for alternative in alternatives {
-        let before = concat(terms, &parts[..at]);
-        let after = concat(terms, &parts[at + 1..]);
         let middle = flat(terms, alternative, after);
         let one = flat(terms, before, middle);
         let one = whole(terms, one, depth + 1);

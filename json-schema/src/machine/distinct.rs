@@ -25,9 +25,7 @@ use maskwright_grammar_core::{
 };
 
 use super::{
-    Machine, StateKey, canonical, guard,
-    prelude::{UNBOUNDED, Window},
-    text::Spelling,
+    Machine, StateKey, canonical, guard, prelude::Window, text::Spelling,
     values::QuestionId,
 };
 use crate::number::{Decimal, NumberFormula, NumberSpec};
@@ -661,11 +659,7 @@ pub(crate) fn watch_language(
     state: regular::StateId,
     window: Window,
 ) -> Watch {
-    let least = u64::from(window.least);
-    let most = match window.most {
-        UNBOUNDED => u64::MAX,
-        most => most.into(),
-    };
+    let (least, most) = window.lengths();
     let used = guard::completions(frame)
         .filter(|rest| accepts(language, state, rest, least..=most))
         .count() as u64;

@@ -49,6 +49,15 @@ impl Window {
         self.least > HORIZON || (self.most > HORIZON && self.most != UNBOUNDED)
     }
 
+    /// The least and the greatest length, as languages count them.
+    pub(crate) fn lengths(self) -> (u64, u64) {
+        let most = match self.most {
+            UNBOUNDED => u64::MAX,
+            most => most.into(),
+        };
+        (self.least.into(), most)
+    }
+
     /// The window after one more code point.
     pub(crate) fn after_one(self) -> Window {
         let most = match self.most {

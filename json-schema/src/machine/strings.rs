@@ -310,20 +310,16 @@ impl Machine {
 fn within(
     language: &Language,
     state: regular::StateId,
-    Window { least, most }: Window,
+    window: Window,
 ) -> Option<Window> {
-    let up_to = match most {
-        UNBOUNDED => u64::MAX,
-        most => most.into(),
-    };
-    let answer = language.accepts_length(state, least.into(), up_to);
-    if answer == Answer::No {
+    let (least, most) = window.lengths();
+    if language.accepts_length(state, least, most) == Answer::No {
         return None;
     }
     let (min, max) = language.length_bounds(state);
-    let least = if u64::from(least) <= min { 0 } else { least };
-    let is_within = max.is_some_and(|max| max <= up_to);
-    let most = if is_within { UNBOUNDED } else { most };
+    let is_within = max.is_some_and(|max| max <= most);
+    let least = if least <= min { 0 } else { window.least };
+    let most = if is_within { UNBOUNDED } else { window.most };
     Some(Window { least, most })
 }
 

@@ -175,7 +175,7 @@ impl Run<'_, '_> {
             Some(classes) => classes.root.clone(),
             None => self.place(task),
         };
-        let table = self.walker.ends(base, &at)?;
+        let mut table = self.walker.ends(base, &at)?;
         self.buffers.sets.push(Arc::clone(&table.accepted));
         if least > table.longest || table.nodes.len() < 2 {
             return Ok(());
@@ -196,10 +196,7 @@ impl Run<'_, '_> {
             // below the letters on which states differ.
             self.buffers.tasks.truncate(n_tasks);
             self.buffers.exits.truncate(n_exits);
-            let at = self.place(task);
-            let table = self.walker.ends(base, &at)?;
-            self.follow_ends(task, start, &table, None)?;
-            return Ok(());
+            table = self.walker.ends(base, &self.place(task))?;
         }
         self.follow_ends(task, start, &table, None)?;
         Ok(())
