@@ -75,7 +75,7 @@ impl Model for Scripted {
             }
             feed.cache.commit(feed.tokens.len());
             let n = feed.cache.len();
-            let keys = feed.cache.head(0, 0, n).flat_map(|(keys, _)| keys);
+            let keys = feed.cache.head(0, 0, 0..n).flat_map(|(keys, _)| keys);
             let tokens: Vec<u32> = keys.map(|key| key.to_bits()).collect();
             for end in n - n_rows + 1..=n {
                 values.extend((self.rule)(&tokens[..end]));

@@ -15,6 +15,7 @@
 //! attention reads them.
 
 use std::fmt;
+use std::ops::Range;
 use std::sync::Arc;
 
 /// Positions per block.
@@ -162,21 +163,28 @@ impl KvCache {
         debug_assert!(self.blocks.len() * BLOCK_LEN >= self.len);
     }
 
-    /// Returns the keys and the values of one head, block by block, over the
-    /// first `n_positions` positions, reserved ones included.
+    /// Returns the keys and the values of one head, block by block, over a
+    /// range of positions, reserved ones included.
     pub fn head(
         &self,
         layer: usize,
         head: usize,
-        n_positions: usize,
+        positions: Range<usize>,
     ) -> impl Iterator<Item = (&[f32], &[f32])> {
         let layout = self.layout;
         let keys = layout.offset(layer, Half::Keys, head);
         let values = layout.offset(layer, Half::Values, head);
-        self.blocks.iter().enumerate().map_while(move |(index, block)| {
-            let left = n_positions.checked_sub(index * BLOCK_LEN)?;
-            let len = left.min(BLOCK_LEN) * layout.head_dim;
-            (len > 0).then(|| (&block[keys..][..len], &block[values..][..len]))
+        let Range { start, end } = positions;
+        let first = start / BLOCK_LEN;
+        let blocks = self.blocks.get(first..).unwrap_or_default();
+        (first..).zip(blocks).map_while(move |(index, block)| {
+            let base = index * BLOCK_LEN;
+            let skipped = start.saturating_sub(base) * layout.head_dim;
+            let len = end.checked_sub(base)?.min(BLOCK_LEN) * layout.head_dim;
+            (len > skipped).then(|| {
+                let range = skipped..len;
+                (&block[keys..][range.clone()], &block[values..][range])
+            })
         })
     }
 }
@@ -228,7 +236,7 @@ mod tests {
         for layer in 0..LAYOUT.n_layers {
             for head in 0..LAYOUT.n_kv_heads {
                 let mut position = 0;
-                for (keys, values) in cache.head(layer, head, cache.len()) {
+                for (keys, values) in cache.head(layer, head, 0..cache.len()) {
                     for (key, value) in keys.chunks(4).zip(values.chunks(4)) {
                         let row = row(layer, position, mark_at(position));
                         let row = &row[head * 4..head * 4 + 4];
@@ -252,6 +260,22 @@ mod tests {
             check(&cache, &[(usize::MAX, 0.0)]);
         }
         assert_eq!(cache.len(), 102);
+    }
+
+    #[test]
+    fn a_range_of_positions_may_begin_and_end_anywhere() {
+        let mut cache = KvCache::new(LAYOUT);
+        append(&mut cache, 100, 0.0);
+        for (start, end) in [(0, 0), (5, 9), (31, 33), (32, 64), (63, 100)] {
+            let read: Vec<f32> = cache
+                .head(1, 2, start..end)
+                .flat_map(|(keys, _)| keys.chunks(4).map(|key| key[0]))
+                .collect();
+            let expected: Vec<f32> = (start..end)
+                .map(|position| row(1, position, 0.0)[8])
+                .collect();
+            assert_eq!(read, expected, "{start}..{end}");
+        }
     }
 
     #[test]

@@ -5,7 +5,8 @@ use std::path::PathBuf;
 
 /// The architectures that [`load`](crate::model::load) builds, by the name
 /// that files give them.
-pub const SUPPORTED_ARCHITECTURES: &[&str] = &["llama", "mistral"];
+pub const SUPPORTED_ARCHITECTURES: &[&str] =
+    &["llama", "mistral", "qwen2", "qwen3", "gemma3", "gemma3_text", "phi3"];
 
 /// A model that cannot be loaded, or a forward pass that cannot be made.
 #[derive(Debug, thiserror::Error)]
@@ -64,6 +65,19 @@ pub enum ModelError {
         /// The shape found, or "nothing".
         found: String,
     },
+    /// The file has tensors that the architecture does not know: what they do
+    /// would be missing from the result.
+    #[error(
+        "tensor {name:?}{} is not used by this architecture as it is built \
+         here; leaving it out would change the result",
+        and_more(*n_more)
+    )]
+    UnusedTensors {
+        /// The first of them.
+        name: String,
+        /// How many more there are.
+        n_more: usize,
+    },
     /// The sequence would not fit in the model's context.
     #[error(
         "the model's context holds {limit} tokens, and {asked} are asked \
@@ -117,5 +131,12 @@ impl ModelError {
         source: io::Error,
     ) -> ModelError {
         ModelError::Read { path: path.into(), source }
+    }
+}
+
+fn and_more(n_more: usize) -> String {
+    match n_more {
+        0 => String::new(),
+        n => format!(" (and {n} more)"),
     }
 }

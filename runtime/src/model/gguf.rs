@@ -124,6 +124,16 @@ impl Gguf {
         })
     }
 
+    /// Returns the keys of the metadata.
+    pub fn keys(&self) -> impl Iterator<Item = &str> {
+        self.content.metadata.keys().map(String::as_str)
+    }
+
+    /// Returns the names of the tensors.
+    pub fn tensor_names(&self) -> impl Iterator<Item = &str> {
+        self.content.tensor_infos.keys().map(String::as_str)
+    }
+
     /// Returns true if and only if the file has a tensor of this name.
     pub fn has_tensor(&self, name: &str) -> bool {
         self.content.tensor_infos.contains_key(name)

@@ -64,14 +64,33 @@ pub(super) fn rms_norm(
     out.clear();
     out.reserve(rows.len());
     for row in rows.chunks_exact(weight.len()) {
-        #[expect(
-            clippy::cast_precision_loss,
-            reason = "model dimensions are far below 2^24"
-        )]
-        let mean = dot(row, row) / row.len() as f32;
-        let scale = 1.0 / (mean + epsilon).sqrt();
+        let scale = rms_scale(row, epsilon);
         out.extend(row.iter().zip(weight).map(|(x, w)| x * scale * w));
     }
+}
+
+/// Divides each row of `weight.len()` entries by its root mean square and
+/// scales it by `weight`, in place.
+pub(super) fn rms_norm_in_place(
+    rows: &mut [f32],
+    weight: &[f32],
+    epsilon: f32,
+) {
+    for row in rows.chunks_exact_mut(weight.len()) {
+        let scale = rms_scale(row, epsilon);
+        for (x, w) in row.iter_mut().zip(weight) {
+            *x = *x * scale * w;
+        }
+    }
+}
+
+fn rms_scale(row: &[f32], epsilon: f32) -> f32 {
+    #[expect(
+        clippy::cast_precision_loss,
+        reason = "model dimensions are far below 2^24"
+    )]
+    let mean = dot(row, row) / row.len() as f32;
+    1.0 / (mean + epsilon).sqrt()
 }
 
 /// Turns scores into weights that sum to one.
@@ -106,6 +125,21 @@ pub(super) fn swiglu(gate_up: &[f32], width: usize, out: &mut Vec<f32>) {
     for row in gate_up.chunks_exact(2 * width) {
         let (gate, up) = row.split_at(width);
         out.extend(gate.iter().zip(up).map(|(g, u)| g / (1.0 + exp(-g)) * u));
+    }
+}
+
+/// The gate of GeGLU: `gelu(gate) * up`, as [`swiglu`], with the formula
+/// `gelu(x) = x / (1 + e^-2u)`, `u = sqrt(2 / π) (x + 0.044715 x³)`.
+pub(super) fn geglu(gate_up: &[f32], width: usize, out: &mut Vec<f32>) {
+    const TWICE_ROOT: f32 = 1.595_769_1;
+    out.clear();
+    out.reserve(gate_up.len() / 2);
+    for row in gate_up.chunks_exact(2 * width) {
+        let (gate, up) = row.split_at(width);
+        out.extend(gate.iter().zip(up).map(|(g, u)| {
+            let inner = g * fma(0.044_715 * g, *g, 1.0);
+            g / (1.0 + exp(-TWICE_ROOT * inner)) * u
+        }));
     }
 }
 
@@ -227,6 +261,22 @@ mod tests {
         for row in out.chunks(32) {
             let mean = row.iter().map(|x| x * x).sum::<f32>() / 32.0;
             assert!((mean - 1.0).abs() < 1e-5);
+        }
+    }
+
+    #[test]
+    fn geglu_gates_by_the_formula_with_the_hyperbolic_tangent() {
+        let gates = values(64, 5);
+        let row: Vec<f32> =
+            gates.iter().map(|g| 6.0 * g).chain([1.0; 64]).collect();
+        let mut out = Vec::new();
+        geglu(&row, 64, &mut out);
+        for (x, y) in row.iter().zip(out) {
+            let x = f64::from(*x);
+            let u = (2.0 / std::f64::consts::PI).sqrt()
+                * (x + 0.044_715 * x.powi(3));
+            let expected = 0.5 * x * (1.0 + u.tanh());
+            assert!((f64::from(y) - expected).abs() < 1e-6, "{x}");
         }
     }
 

@@ -9,9 +9,9 @@ use super::config::Config;
 use super::defaults;
 use super::error::ModelError;
 use super::gguf::Gguf;
-use super::llama::Llama;
 use super::safetensors::Safetensors;
 use super::tokenizer::ModelTokenizer;
+use super::transformer::Transformer;
 use super::weights::Weights;
 use crate::pipeline::ModelDefaults;
 
@@ -27,6 +27,21 @@ pub struct LoadedModel {
     pub defaults: ModelDefaults,
     /// The GGUF file or the directory.
     pub path: PathBuf,
+    /// What the configuration says that nothing here looks at, if anything:
+    /// it may change the result, or be a remark of the program that wrote
+    /// the file.
+    pub warnings: Vec<String>,
+}
+
+/// How a model is loaded.
+#[derive(Clone, Debug, Default)]
+pub struct LoadOptions {
+    /// The number of positions that a sequence may have, at most what the
+    /// model was made for, which is also the default. A model whose rotary
+    /// embedding has other factors for long contexts (Phi-3's LongRoPE) has
+    /// the shorter context by default and takes the long factors if more is
+    /// asked for.
+    pub context_length: Option<usize>,
 }
 
 /// Loads a model from a GGUF file, or from a directory of safetensors with
@@ -37,36 +52,70 @@ pub struct LoadedModel {
 /// Fails when a file is absent or malformed, and when the architecture or
 /// one of its options is not supported; the error names it.
 pub fn load(path: &Path) -> Result<LoadedModel, ModelError> {
-    if path.is_dir() { load_directory(path) } else { load_gguf(path) }
+    load_with(path, &LoadOptions::default())
 }
 
-fn load_gguf(path: &Path) -> Result<LoadedModel, ModelError> {
+/// Does what [`load`] does, with options.
+///
+/// # Errors
+///
+/// As [`load`], and when the context asked for is longer than the model's.
+pub fn load_with(
+    path: &Path,
+    options: &LoadOptions,
+) -> Result<LoadedModel, ModelError> {
+    if path.is_dir() {
+        load_directory(path, options)
+    } else {
+        load_gguf(path, options)
+    }
+}
+
+fn load_gguf(
+    path: &Path,
+    options: &LoadOptions,
+) -> Result<LoadedModel, ModelError> {
     let mut gguf = Gguf::open(path)?;
-    let config = Config::from_gguf(&mut gguf)?;
+    let config = Config::from_gguf(&mut gguf, options.context_length)?;
     let tokenizer = ModelTokenizer::from_gguf(&gguf, config.vocab_size)?;
     let defaults = defaults::from_gguf(&gguf);
-    let model = Llama::load(config, Weights::Gguf(&mut gguf))?;
+    let warnings = warnings(&config);
+    let model = Transformer::load(config, Weights::from_gguf(&mut gguf))?;
     Ok(LoadedModel {
         model: Arc::new(model),
         tokenizer: Arc::new(tokenizer),
         defaults,
         path: path.to_owned(),
+        warnings,
     })
 }
 
-fn load_directory(path: &Path) -> Result<LoadedModel, ModelError> {
+fn load_directory(
+    path: &Path,
+    options: &LoadOptions,
+) -> Result<LoadedModel, ModelError> {
     let config_path = path.join("config.json");
     let text = fs::read_to_string(&config_path)
         .map_err(|error| ModelError::read(&config_path, error))?;
-    let config = Config::from_json(&config_path, &text)?;
+    let config =
+        Config::from_json(&config_path, &text, options.context_length)?;
     let tokenizer = ModelTokenizer::from_directory(path, config.vocab_size)?;
     let files = Safetensors::open(path)?;
     let defaults = defaults::from_directory(path)?;
-    let model = Llama::load(config, Weights::Safetensors(files))?;
+    let warnings = warnings(&config);
+    let model = Transformer::load(config, Weights::from_safetensors(files))?;
     Ok(LoadedModel {
         model: Arc::new(model),
         tokenizer: Arc::new(tokenizer),
         defaults,
         path: path.to_owned(),
+        warnings,
     })
+}
+
+fn warnings(config: &Config) -> Vec<String> {
+    let warning = |key: &String| {
+        format!("the model's configuration has {key:?}, which is not known")
+    };
+    config.unknown.iter().map(warning).collect()
 }

@@ -17,26 +17,29 @@ mod error;
 mod gguf;
 mod kernels;
 mod linear;
-mod llama;
 mod load;
 mod logits;
+mod names;
 #[cfg(target_arch = "x86_64")]
 mod packed;
 mod rope;
 mod safetensors;
 mod tokenizer;
+mod transformer;
 mod weights;
 
 #[cfg(test)]
-mod llama_tests;
+mod reference_tests;
 #[cfg(test)]
 pub(crate) mod testing;
+#[cfg(test)]
+mod transformer_tests;
 
 pub use cache::{BLOCK_LEN, KvCache, KvLayout};
 pub use digest::content_digest;
 pub use error::{ModelError, SUPPORTED_ARCHITECTURES};
 pub use gguf::Gguf;
-pub use load::{LoadedModel, load};
+pub use load::{LoadOptions, LoadedModel, load, load_with};
 pub use logits::{Logits, Want};
 pub use tokenizer::ModelTokenizer;
 

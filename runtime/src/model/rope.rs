@@ -1,6 +1,8 @@
 //! Rotary position embedding: each pair of a head's entries is turned by an
 //! angle that grows with the position.
 
+use super::error::ModelError;
+
 /// How positions turn the entries of queries and keys.
 #[derive(Clone, Debug)]
 pub(super) struct Rope {
@@ -12,6 +14,8 @@ pub(super) struct Rope {
     pub(super) pairing: Pairing,
     /// How the frequencies were stretched for long contexts.
     pub(super) scaling: Scaling,
+    /// What turned entries are multiplied by.
+    pub(super) magnitude: f32,
 }
 
 /// Which entries of a head form a pair.
@@ -46,6 +50,22 @@ pub(super) enum Scaling {
         /// The context length before it was stretched.
         original_length: f64,
     },
+    /// YaRN ([Peng et al. 2023](https://arxiv.org/abs/2309.00071)): pairs
+    /// that turn seldom by the factor, pairs that turn often not, and a ramp
+    /// over the pairs between the two.
+    Yarn {
+        /// What low frequencies are divided by.
+        factor: f64,
+        /// The turns in `original_length` positions of the first pair that
+        /// is not stretched.
+        fast: f64,
+        /// Those of the last pair that is stretched whole.
+        slow: f64,
+        /// The context length before it was stretched.
+        original_length: f64,
+        /// Whether the ramp begins and ends at whole pairs.
+        is_truncated: bool,
+    },
     /// Each frequency by its own factor.
     Factors(Vec<f32>),
 }
@@ -65,6 +85,30 @@ impl Rope {
             .collect()
     }
 
+    /// Refuses what has no frequencies.
+    pub(super) fn check(&self) -> Result<(), ModelError> {
+        let n_pairs = self.n_dims / 2;
+        match &self.scaling {
+            Scaling::Factors(factors) if factors.len() != n_pairs => {
+                return Err(ModelError::Option {
+                    option: "rope factors".into(),
+                    value: format!("{} numbers", factors.len()),
+                    way_out: format!("{n_pairs} are, one for each pair"),
+                });
+            }
+            _ => {}
+        }
+        let all = self.frequencies();
+        if all.iter().all(|x| x.is_finite()) && self.magnitude.is_finite() {
+            return Ok(());
+        }
+        Err(ModelError::Option {
+            option: "rope".into(),
+            value: format!("{self:?}"),
+            way_out: "its frequencies must be finite".into(),
+        })
+    }
+
     fn scale(&self, pair: usize, frequency: f64) -> f64 {
         match &self.scaling {
             Scaling::None => frequency,
@@ -78,7 +122,43 @@ impl Rope {
                 let kept = ((turns - low) / (high - low)).clamp(0.0, 1.0);
                 frequency * (kept + (1.0 - kept) / factor)
             }
+            Scaling::Yarn {
+                factor,
+                fast,
+                slow,
+                original_length,
+                is_truncated,
+            } => {
+                let pair_of = |turns: f64| {
+                    let wavelength = original_length / turns;
+                    self.n_dims as f64
+                        * (wavelength / std::f64::consts::TAU).ln()
+                        / (2.0 * self.base.ln())
+                };
+                let (mut low, mut high) = (pair_of(*fast), pair_of(*slow));
+                if *is_truncated {
+                    (low, high) = (low.floor(), high.ceil());
+                }
+                low = low.max(0.0);
+                high = high.min(self.n_dims as f64 - 1.0);
+                if low == high {
+                    high += 0.001;
+                }
+                let stretched =
+                    ((pair as f64 - low) / (high - low)).clamp(0.0, 1.0);
+                frequency * (stretched / factor + 1.0 - stretched)
+            }
         }
+    }
+}
+
+/// Returns what LongRoPE multiplies turned entries by where the file does not
+/// say ([Ding et al. 2024](https://arxiv.org/abs/2402.13753)).
+pub(super) fn longrope_magnitude(factor: f64, original: f64) -> f64 {
+    if factor <= 1.0 {
+        1.0
+    } else {
+        (1.0 + factor.ln() / original.ln()).sqrt()
     }
 }
 
@@ -98,18 +178,21 @@ impl Angles {
         reason = "angles are computed wide and stored narrow; positions are \
                   far below 2^52"
     )]
+    /// Computes them, with the frequencies of `rope`.
     pub(super) fn new(
-        pairing: Pairing,
+        rope: &Rope,
         frequencies: &[f64],
         positions: impl Iterator<Item = usize>,
     ) -> Angles {
+        let magnitude = f64::from(rope.magnitude);
         let mut table = Vec::new();
         for position in positions {
             let angles = frequencies.iter().map(|f| f * position as f64);
-            table.extend(angles.clone().map(|angle| angle.cos() as f32));
-            table.extend(angles.map(|angle| angle.sin() as f32));
+            let cosines = angles.clone().map(f64::cos);
+            table.extend(cosines.map(|x| (x * magnitude) as f32));
+            table.extend(angles.map(|x| (x.sin() * magnitude) as f32));
         }
-        Angles { pairing, n_pairs: frequencies.len(), table }
+        Angles { pairing: rope.pairing, n_pairs: frequencies.len(), table }
     }
 
     /// Turns each head of a row by the angles of the row's position.
@@ -146,14 +229,20 @@ mod tests {
     use super::*;
 
     fn rope(scaling: Scaling) -> Rope {
-        Rope { base: 500_000.0, n_dims: 64, pairing: Pairing::Halves, scaling }
+        Rope {
+            base: 500_000.0,
+            n_dims: 64,
+            pairing: Pairing::Halves,
+            scaling,
+            magnitude: 1.0,
+        }
     }
 
     #[test]
     fn turning_keeps_lengths_and_relative_angles() {
         for pairing in [Pairing::Neighbours, Pairing::Halves] {
-            let frequencies = rope(Scaling::None).frequencies();
-            let angles = Angles::new(pairing, &frequencies, 0..40);
+            let rope = Rope { pairing, ..rope(Scaling::None) };
+            let angles = Angles::new(&rope, &rope.frequencies(), 0..40);
             let head: Vec<f32> = (0..64u8).map(f32::from).collect();
             let product = |a: usize, b: usize| {
                 let (mut x, mut y) = (head.clone(), head.clone());

@@ -56,6 +56,11 @@ impl Safetensors {
         self.tensors.get(name).map(|place| place.shape.as_slice())
     }
 
+    /// Returns the names of the tensors.
+    pub(super) fn names(&self) -> impl Iterator<Item = &str> {
+        self.tensors.keys().map(String::as_str)
+    }
+
     /// Reads a tensor as `f32`.
     pub(super) fn tensor(
         &mut self,

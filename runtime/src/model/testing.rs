@@ -1,6 +1,7 @@
 //! Models for tests: a tiny random one on disk, and the default one if the
 //! cache has it.
 
+pub(crate) mod reference;
 pub(crate) mod tiny;
 
 use std::sync::{Arc, OnceLock};

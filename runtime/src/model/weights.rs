@@ -1,5 +1,6 @@
 //! Where a model's tensors come from, under one set of names.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use candle_core::quantized::{GgmlDType, QTensor};
@@ -8,80 +9,67 @@ use candle_core::{Device, Tensor};
 use super::error::ModelError;
 use super::gguf::Gguf;
 use super::linear::read;
+use super::names::Name;
 use super::safetensors::Safetensors;
 
-/// The tensors of a llama-family model.
-#[derive(Clone, Copy, Debug)]
-pub(super) enum Name {
-    Embedding,
-    OutputNorm,
-    Output,
-    AttentionNorm(usize),
-    Query(usize),
-    Key(usize),
-    Value(usize),
-    AttentionOutput(usize),
-    FeedForwardNorm(usize),
-    Gate(usize),
-    Up(usize),
-    Down(usize),
+/// What the names of a model's body and of its output begin with: in a plain
+/// model, and in two forms of one that sees, too.
+const PREFIXES: &[(&str, &str)] = &[
+    ("model.", ""),
+    ("model.language_model.", ""),
+    ("language_model.model.", "language_model."),
+];
+
+/// The tensors of a model, with those that have been taken.
+pub(super) struct Weights<'a> {
+    source: Source<'a>,
+    taken: BTreeSet<String>,
 }
 
-impl Name {
-    fn in_gguf(self) -> String {
-        let (layer, part) = match self {
-            Name::Embedding => return "token_embd.weight".into(),
-            Name::OutputNorm => return "output_norm.weight".into(),
-            Name::Output => return "output.weight".into(),
-            Name::AttentionNorm(layer) => (layer, "attn_norm"),
-            Name::Query(layer) => (layer, "attn_q"),
-            Name::Key(layer) => (layer, "attn_k"),
-            Name::Value(layer) => (layer, "attn_v"),
-            Name::AttentionOutput(layer) => (layer, "attn_output"),
-            Name::FeedForwardNorm(layer) => (layer, "ffn_norm"),
-            Name::Gate(layer) => (layer, "ffn_gate"),
-            Name::Up(layer) => (layer, "ffn_up"),
-            Name::Down(layer) => (layer, "ffn_down"),
-        };
-        format!("blk.{layer}.{part}.weight")
-    }
-
-    fn in_safetensors(self) -> String {
-        let (layer, part) = match self {
-            Name::Embedding => return "model.embed_tokens.weight".into(),
-            Name::OutputNorm => return "model.norm.weight".into(),
-            Name::Output => return "lm_head.weight".into(),
-            Name::AttentionNorm(layer) => (layer, "input_layernorm"),
-            Name::Query(layer) => (layer, "self_attn.q_proj"),
-            Name::Key(layer) => (layer, "self_attn.k_proj"),
-            Name::Value(layer) => (layer, "self_attn.v_proj"),
-            Name::AttentionOutput(layer) => (layer, "self_attn.o_proj"),
-            Name::FeedForwardNorm(layer) => {
-                (layer, "post_attention_layernorm")
-            }
-            Name::Gate(layer) => (layer, "mlp.gate_proj"),
-            Name::Up(layer) => (layer, "mlp.up_proj"),
-            Name::Down(layer) => (layer, "mlp.down_proj"),
-        };
-        format!("model.layers.{layer}.{part}.weight")
-    }
-}
-
-/// A source of tensors.
-pub(super) enum Weights<'a> {
+enum Source<'a> {
     Gguf(&'a mut Gguf),
-    Safetensors(Safetensors),
+    Safetensors { files: Safetensors, body: &'static str, head: &'static str },
 }
 
-impl Weights<'_> {
-    /// Returns true if and only if the source has the tensor.
-    pub(super) fn has(&self, name: Name) -> bool {
-        match self {
-            Weights::Gguf(gguf) => gguf.has_tensor(&name.in_gguf()),
-            Weights::Safetensors(files) => {
-                files.shape(&name.in_safetensors()).is_some()
+impl<'a> Weights<'a> {
+    pub(super) fn from_gguf(gguf: &'a mut Gguf) -> Weights<'a> {
+        Weights { source: Source::Gguf(gguf), taken: BTreeSet::new() }
+    }
+
+    pub(super) fn from_safetensors(files: Safetensors) -> Weights<'a> {
+        let embedding = Name::Embedding.in_safetensors();
+        let has = |(body, _): &&(&str, &str)| {
+            files.shape(&format!("{body}{embedding}")).is_some()
+        };
+        let found = PREFIXES.iter().find(has).or(PREFIXES.first());
+        let (body, head) = found.copied().unwrap_or_default();
+        let source = Source::Safetensors { files, body, head };
+        Weights { source, taken: BTreeSet::new() }
+    }
+
+    /// Returns how the source calls a tensor.
+    fn key(&self, name: Name) -> String {
+        match &self.source {
+            Source::Gguf(_) => name.in_gguf(),
+            Source::Safetensors { body, head, .. } => {
+                let prefix = if name == Name::Output { head } else { body };
+                format!("{prefix}{}", name.in_safetensors())
             }
         }
+    }
+
+    /// Returns true if and only if the source has the tensor.
+    pub(super) fn has(&self, name: Name) -> bool {
+        let key = self.key(name);
+        match &self.source {
+            Source::Gguf(gguf) => gguf.has_tensor(&key),
+            Source::Safetensors { files, .. } => files.shape(&key).is_some(),
+        }
+    }
+
+    /// Says that a tensor may be there and is not needed.
+    pub(super) fn ignore(&mut self, name: Name) {
+        self.taken.insert(self.key(name));
     }
 
     /// Reads a matrix.
@@ -90,17 +78,19 @@ impl Weights<'_> {
         name: Name,
         shape: [usize; 2],
     ) -> Result<Arc<QTensor>, ModelError> {
-        let tensor = match self {
-            Weights::Gguf(gguf) => {
-                let tensor = gguf.tensor(&name.in_gguf(), &Device::Cpu)?;
-                check(&name.in_gguf(), &shape, tensor.shape().dims())?;
+        let key = self.key(name);
+        let tensor = match &mut self.source {
+            Source::Gguf(gguf) => {
+                let tensor = gguf.tensor(&key, &Device::Cpu)?;
+                check(&key, &shape, tensor.shape().dims())?;
                 tensor
             }
-            Weights::Safetensors(files) => {
-                let tensor = load(files, name, &shape)?;
+            Source::Safetensors { files, .. } => {
+                let tensor = load(files, &key, &shape)?;
                 QTensor::quantize(&tensor, GgmlDType::F32)?
             }
         };
+        self.taken.insert(key);
         Ok(Arc::new(tensor))
     }
 
@@ -110,29 +100,65 @@ impl Weights<'_> {
         name: Name,
         len: usize,
     ) -> Result<Vec<f32>, ModelError> {
-        let tensor = match self {
-            Weights::Gguf(gguf) => {
-                let tensor = gguf.tensor(&name.in_gguf(), &Device::Cpu)?;
-                check(&name.in_gguf(), &[len], tensor.shape().dims())?;
+        let key = self.key(name);
+        let tensor = match &mut self.source {
+            Source::Gguf(gguf) => {
+                let tensor = gguf.tensor(&key, &Device::Cpu)?;
+                check(&key, &[len], tensor.shape().dims())?;
                 tensor.dequantize(&Device::Cpu)?
             }
-            Weights::Safetensors(files) => load(files, name, &[len])?,
+            Source::Safetensors { files, .. } => load(files, &key, &[len])?,
         };
+        self.taken.insert(key);
         read(&tensor, <[f32]>::to_vec)
     }
+
+    /// Refuses a source with tensors that nobody took: what they are for
+    /// would be missing from the result.
+    pub(super) fn finish(self) -> Result<(), ModelError> {
+        let names: Vec<&str> = match &self.source {
+            Source::Gguf(gguf) => gguf.tensor_names().collect(),
+            Source::Safetensors { files, .. } => files.names().collect(),
+        };
+        let is_left =
+            |name: &&str| !self.taken.contains(*name) && !is_harmless(name);
+        let mut left = names.into_iter().filter(is_left);
+        match left.next() {
+            None => Ok(()),
+            Some(name) => Err(ModelError::UnusedTensors {
+                name: name.to_owned(),
+                n_more: left.count(),
+            }),
+        }
+    }
+}
+
+/// Whether a tensor says what the configuration says, too, or belongs to a
+/// part of the model that is not about text.
+fn is_harmless(name: &str) -> bool {
+    name.ends_with("rotary_emb.inv_freq")
+        || matches!(
+            name,
+            "rope_freqs.weight"
+                | "rope_factors_long.weight"
+                | "rope_factors_short.weight"
+        )
+        || ["vision_tower.", "multi_modal_projector."].iter().any(|part| {
+            let name = name.strip_prefix("model.").unwrap_or(name);
+            name.starts_with(part)
+        })
 }
 
 fn load(
     files: &mut Safetensors,
-    name: Name,
+    key: &str,
     shape: &[usize],
 ) -> Result<Tensor, ModelError> {
-    let key = name.in_safetensors();
-    match files.shape(&key) {
-        Some(found) => check(&key, shape, found)?,
+    match files.shape(key) {
+        Some(found) => check(key, shape, found)?,
         None => return Err(absent(key, shape)),
     }
-    files.tensor(&key)?.ok_or_else(|| absent(key, shape))
+    files.tensor(key)?.ok_or_else(|| absent(key, shape))
 }
 
 fn check(
@@ -150,9 +176,9 @@ fn check(
     })
 }
 
-fn absent(name: String, expected: &[usize]) -> ModelError {
+fn absent(name: &str, expected: &[usize]) -> ModelError {
     ModelError::Tensor {
-        name,
+        name: name.to_owned(),
         expected: expected.to_vec(),
         found: "nothing".into(),
     }

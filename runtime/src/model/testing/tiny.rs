@@ -78,6 +78,7 @@ impl TinyModel {
             "max_position_embeddings": CONTEXT,
             "rms_norm_eps": 1e-5,
             "rope_theta": 10_000.0,
+            "tie_word_embeddings": true,
         });
         let write = |name: &str, text: String| {
             fs::write(directory.join(name), text).expect("a temporary file");
@@ -164,7 +165,10 @@ impl TinyModel {
     }
 }
 
-fn write_safetensors(tensors: &BTreeMap<String, Tensor>, path: &Path) {
+pub(crate) fn write_safetensors(
+    tensors: &BTreeMap<String, Tensor>,
+    path: &Path,
+) {
     let mut header = serde_json::Map::new();
     let mut data: Vec<u8> = Vec::new();
     for (name, tensor) in tensors {
@@ -225,7 +229,7 @@ fn interleave(values: &[f32], n_heads: usize) -> Vec<f32> {
 }
 
 /// A token for each byte, in the byte-level alphabet.
-fn alphabet() -> Vec<String> {
+pub(crate) fn alphabet() -> Vec<String> {
     let mut next = 0x100;
     (0..=255u8)
         .map(|byte| {
@@ -241,7 +245,7 @@ fn alphabet() -> Vec<String> {
         .collect()
 }
 
-fn tokenizer_json() -> serde_json::Value {
+pub(crate) fn tokenizer_json() -> serde_json::Value {
     let vocabulary: serde_json::Map<String, serde_json::Value> =
         alphabet().into_iter().zip((0..).map(|id: u32| id.into())).collect();
     let byte_level = serde_json::json!({

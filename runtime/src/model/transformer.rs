@@ -1,9 +1,10 @@
-//! Models of the llama family, on the CPU.
+//! A transformer on the CPU, for every architecture that is built here.
 //!
-//! Pre-normalised transformer layers with rotary positions, grouped-query
-//! attention and a SwiGLU feed-forward block, embeddings tied to the output
-//! or not. The matrix products are candle's; everything between them is plain
-//! loops over the rows of the batch.
+//! Pre-normalised layers with rotary positions, grouped-query attention and a
+//! gated feed-forward block. What architectures do differently stands in the
+//! [`Config`]: biases, norms of heads and behind blocks, windows, activation
+//! and scales. Everything between the matrix products is plain loops over the
+//! rows of the batch.
 //!
 //! # Batches
 //!
@@ -17,23 +18,25 @@
 use rayon::prelude::*;
 
 use super::cache::KvCache;
-use super::config::Config;
+use super::config::{Activation, Config, Feature};
 use super::error::ModelError;
 use super::kernels;
 use super::linear::{Linear, Matrix};
-use super::rope::Angles;
-use super::weights::{Name, Weights};
+use super::names::{Name, Part};
+use super::rope::{Angles, Rope};
+use super::weights::Weights;
 use super::{Feed, Logits, Model};
 
 /// From this many multiplications on, attention is worth spreading over
 /// threads.
 const MIN_PARALLEL_WORK: usize = 1 << 20;
 
-/// A model of the llama family.
+/// A transformer.
 #[derive(Debug)]
-pub(super) struct Llama {
+pub(super) struct Transformer {
     config: Config,
-    frequencies: Vec<f64>,
+    /// Those of each rotary embedding.
+    frequencies: Vec<Vec<f64>>,
     embedding: Matrix,
     layers: Vec<Layer>,
     output_norm: Vec<f32>,
@@ -44,12 +47,29 @@ pub(super) struct Llama {
 struct Layer {
     attention_norm: Vec<f32>,
     /// Queries, keys and values, one below the other.
-    qkv: Linear,
-    attention_output: Linear,
+    qkv: Projection,
+    head_norms: Option<HeadNorms>,
+    attention_output: Projection,
+    attention_post_norm: Option<Vec<f32>>,
     feed_forward_norm: Vec<f32>,
     /// The gate, then the up projection.
-    gate_up: Linear,
-    down: Linear,
+    gate_up: Projection,
+    down: Projection,
+    feed_forward_post_norm: Option<Vec<f32>>,
+}
+
+/// A matrix product, and what is added to each row of it.
+#[derive(Debug)]
+struct Projection {
+    linear: Linear,
+    /// Empty where there is none.
+    bias: Vec<f32>,
+}
+
+#[derive(Debug)]
+struct HeadNorms {
+    query: Vec<f32>,
+    key: Vec<f32>,
 }
 
 /// Buffers of one forward pass, reused from layer to layer.
@@ -70,31 +90,36 @@ struct Place {
     position: usize,
 }
 
-impl Llama {
+impl Transformer {
     /// Builds the model from its tensors.
     pub(super) fn load(
         config: Config,
         mut weights: Weights<'_>,
-    ) -> Result<Llama, ModelError> {
+    ) -> Result<Transformer, ModelError> {
         let Config { width, vocab_size, .. } = config;
         let shape = [vocab_size, width];
         let embedding = Matrix::new(weights.matrix(Name::Embedding, shape)?)?;
-        let output = if weights.has(Name::Output) {
-            Matrix::new(weights.matrix(Name::Output, shape)?)?
-        } else {
+        let is_tied = config.is_tied;
+        let output = if is_tied.unwrap_or(!weights.has(Name::Output)) {
+            weights.ignore(Name::Output);
             embedding.clone()
+        } else {
+            Matrix::new(weights.matrix(Name::Output, shape)?)?
         };
         let layers = (0..config.n_layers)
             .map(|index| Layer::load(&config, &mut weights, index))
             .collect::<Result<_, _>>()?;
-        Ok(Llama {
-            frequencies: config.rope.frequencies(),
+        let frequencies = config.ropes.iter().map(Rope::frequencies);
+        let model = Transformer {
+            frequencies: frequencies.collect(),
             embedding,
             layers,
-            output_norm: weights.vector(Name::OutputNorm, width)?,
+            output_norm: norm(&config, &mut weights, Name::OutputNorm, width)?,
             output: Linear::single(output, width, vocab_size),
             config,
-        })
+        };
+        weights.finish()?;
+        Ok(model)
     }
 
     /// Checks a batch, and returns the place of each of its rows.
@@ -129,7 +154,12 @@ impl Llama {
     fn embed(&self, batch: &[Feed<'_>]) -> Result<Vec<f32>, ModelError> {
         let tokens: Vec<u32> =
             batch.iter().flat_map(|feed| feed.tokens).copied().collect();
-        self.embedding.rows(&tokens)
+        let mut rows = self.embedding.rows(&tokens)?;
+        let scale = self.config.embedding_scale;
+        if scale != 1.0 {
+            rows.iter_mut().for_each(|x| *x *= scale);
+        }
+        Ok(rows)
     }
 
     fn attention(
@@ -137,16 +167,24 @@ impl Llama {
         index: usize,
         batch: &mut [Feed<'_>],
         places: &[Place],
-        angles: &Angles,
+        angles: &[Angles],
         scratch: &mut Scratch,
     ) {
         let Config { n_heads, n_kv_heads, head_dim, .. } = self.config;
+        let angles = &angles[self.config.attention[index].rope];
+        let head_norms = &self.layers[index].head_norms;
+        let epsilon = self.config.rms_epsilon;
         let (n_query, n_kv) = (n_heads * head_dim, n_kv_heads * head_dim);
         let row_len = n_query + 2 * n_kv;
         for (row, (values, place)) in
             scratch.qkv.chunks_exact_mut(row_len).zip(places).enumerate()
         {
             let (turned, values) = values.split_at_mut(n_query + n_kv);
+            if let Some(norms) = head_norms {
+                let (queries, keys) = turned.split_at_mut(n_query);
+                kernels::rms_norm_in_place(queries, &norms.query, epsilon);
+                kernels::rms_norm_in_place(keys, &norms.key, epsilon);
+            }
             angles.turn(row, turned, head_dim);
             let keys = &turned[n_query..];
             batch[place.sequence].cache.write(
@@ -185,7 +223,7 @@ impl Llama {
     }
 
     /// Lets the query heads of one row look at the first `n_positions`
-    /// positions.
+    /// positions, or at as many of the last of them as the window has.
     fn attend(
         &self,
         layer: usize,
@@ -196,16 +234,16 @@ impl Llama {
     ) {
         let Config { n_heads, n_kv_heads, head_dim, .. } = self.config;
         let group = n_heads / n_kv_heads;
-        #[expect(
-            clippy::cast_precision_loss,
-            reason = "head widths are far below 2^24"
-        )]
-        let scale = 1.0 / (head_dim as f32).sqrt();
-        let mut scores = vec![0.0; n_positions];
+        let scale = self.config.score_scale;
+        let window = self.config.attention[layer].window;
+        let start =
+            n_positions - window.unwrap_or(usize::MAX).min(n_positions);
+        let seen = start..n_positions;
+        let mut scores = vec![0.0; seen.len()];
         let heads = query.chunks_exact(head_dim);
         let outs = out.chunks_exact_mut(head_dim);
         for (head, (query, out)) in heads.zip(outs).enumerate() {
-            let blocks = || cache.head(layer, head / group, n_positions);
+            let blocks = || cache.head(layer, head / group, seen.clone());
             let mut rest = scores.as_mut_slice();
             for (keys, _) in blocks() {
                 let keys = keys.chunks_exact(head_dim);
@@ -232,7 +270,7 @@ impl Llama {
         index: usize,
         batch: &mut [Feed<'_>],
         places: &[Place],
-        angles: &Angles,
+        angles: &[Angles],
         stream: &mut [f32],
         scratch: &mut Scratch,
     ) -> Result<(), ModelError> {
@@ -245,15 +283,34 @@ impl Llama {
         layer
             .attention_output
             .forward(&scratch.attended, &mut scratch.delta)?;
-        kernels::add(stream, &scratch.delta);
+        self.add(stream, layer.attention_post_norm.as_deref(), scratch);
         let norm = &layer.feed_forward_norm;
         kernels::rms_norm(stream, norm, epsilon, &mut scratch.normed);
         layer.gate_up.forward(&scratch.normed, &mut scratch.gate_up)?;
         let width = self.config.ff_width;
-        kernels::swiglu(&scratch.gate_up, width, &mut scratch.gated);
+        let gate = match self.config.activation {
+            Activation::Silu => kernels::swiglu,
+            Activation::GeluTanh => kernels::geglu,
+        };
+        gate(&scratch.gate_up, width, &mut scratch.gated);
         layer.down.forward(&scratch.gated, &mut scratch.delta)?;
-        kernels::add(stream, &scratch.delta);
+        self.add(stream, layer.feed_forward_post_norm.as_deref(), scratch);
         Ok(())
+    }
+
+    /// Adds what a block gave to the stream, normalised if there is a norm
+    /// for it.
+    fn add(
+        &self,
+        stream: &mut [f32],
+        norm: Option<&[f32]>,
+        scratch: &mut Scratch,
+    ) {
+        if let Some(norm) = norm {
+            let epsilon = self.config.rms_epsilon;
+            kernels::rms_norm_in_place(&mut scratch.delta, norm, epsilon);
+        }
+        kernels::add(stream, &scratch.delta);
     }
 
     /// Computes the logits of the rows that were asked for.
@@ -294,11 +351,16 @@ impl Llama {
         for feed in batch.iter_mut() {
             feed.cache.reserve(feed.tokens.len());
         }
-        let angles = Angles::new(
-            self.config.rope.pairing,
-            &self.frequencies,
-            places.iter().map(|place| place.position),
-        );
+        let angles: Vec<Angles> = self
+            .config
+            .ropes
+            .iter()
+            .zip(&self.frequencies)
+            .map(|(rope, frequencies)| {
+                let positions = places.iter().map(|place| place.position);
+                Angles::new(rope, frequencies, positions)
+            })
+            .collect();
         let mut scratch = Scratch::default();
         for index in 0..self.layers.len() {
             self.layer(
@@ -314,7 +376,7 @@ impl Llama {
     }
 }
 
-impl Model for Llama {
+impl Model for Transformer {
     fn vocab_size(&self) -> usize {
         self.config.vocab_size
     }
@@ -340,6 +402,23 @@ impl Model for Llama {
     }
 }
 
+impl Projection {
+    /// Multiplies rows, and replaces `out` by rows of outputs.
+    fn forward(
+        &self,
+        rows: &[f32],
+        out: &mut Vec<f32>,
+    ) -> Result<(), ModelError> {
+        self.linear.forward(rows, out)?;
+        if !self.bias.is_empty() {
+            for row in out.chunks_exact_mut(self.bias.len()) {
+                kernels::add(row, &self.bias);
+            }
+        }
+        Ok(())
+    }
+}
+
 impl Layer {
     fn load(
         config: &Config,
@@ -349,37 +428,80 @@ impl Layer {
         let Config { width, ff_width, head_dim, .. } = *config;
         let n_query = config.n_heads * head_dim;
         let n_kv = config.n_kv_heads * head_dim;
-        let mut stack = |parts: &[(Name, usize)], n_in: usize| {
-            let matrices = parts
-                .iter()
-                .map(|(name, n_out)| weights.matrix(*name, [*n_out, n_in]))
-                .collect::<Result<_, _>>()?;
-            Linear::stack(matrices, n_in)
+        let mut stack = |parts: &[(Part, usize)], n_in, bias: Feature| {
+            let matrices = parts.iter().map(|(part, n_out)| {
+                weights.matrix(Name::Part(index, *part), [*n_out, n_in])
+            });
+            let matrices = matrices.collect::<Result<_, _>>()?;
+            let linear = Linear::stack(matrices, n_in)?;
+            let mut all = Vec::new();
+            for (part, n_out) in parts.iter().filter(|_| config.has(bias)) {
+                all.extend(weights.vector(Name::Bias(index, *part), *n_out)?);
+            }
+            Ok::<_, ModelError>(Projection { linear, bias: all })
         };
-        let qkv = stack(
-            &[
-                (Name::Query(index), n_query),
-                (Name::Key(index), n_kv),
-                (Name::Value(index), n_kv),
-            ],
-            width,
+        let is_fused = config.has(Feature::Fused);
+        let qkv: &[_] = if is_fused {
+            &[(Part::Qkv, n_query + 2 * n_kv)]
+        } else {
+            &[(Part::Query, n_query), (Part::Key, n_kv), (Part::Value, n_kv)]
+        };
+        let gate_up: &[_] = if is_fused {
+            &[(Part::GateUp, 2 * ff_width)]
+        } else {
+            &[(Part::Gate, ff_width), (Part::Up, ff_width)]
+        };
+        let qkv = stack(qkv, width, Feature::QkvBias)?;
+        let gate_up = stack(gate_up, width, Feature::FeedForwardBias)?;
+        let attention_output = stack(
+            &[(Part::AttentionOutput, width)],
+            n_query,
+            Feature::OutputBias,
         )?;
-        let gate_up = stack(
-            &[(Name::Gate(index), ff_width), (Name::Up(index), ff_width)],
-            width,
-        )?;
-        let attention_output =
-            stack(&[(Name::AttentionOutput(index), width)], n_query)?;
-        let down = stack(&[(Name::Down(index), width)], ff_width)?;
+        let down =
+            stack(&[(Part::Down, width)], ff_width, Feature::FeedForwardBias)?;
+        let has_post_norms = config.has(Feature::PostNorms);
+        let mut norm =
+            |part, len| norm(config, weights, Name::Part(index, part), len);
         Ok(Layer {
-            attention_norm: weights
-                .vector(Name::AttentionNorm(index), width)?,
+            attention_norm: norm(Part::AttentionNorm, width)?,
             qkv,
+            head_norms: if config.has(Feature::HeadNorms) {
+                Some(HeadNorms {
+                    query: norm(Part::QueryNorm, head_dim)?,
+                    key: norm(Part::KeyNorm, head_dim)?,
+                })
+            } else {
+                None
+            },
             attention_output,
-            feed_forward_norm: weights
-                .vector(Name::FeedForwardNorm(index), width)?,
+            attention_post_norm: has_post_norms
+                .then(|| norm(Part::AttentionPostNorm, width))
+                .transpose()?,
+            feed_forward_norm: if has_post_norms {
+                norm(Part::FeedForwardPreNorm, width)?
+            } else {
+                norm(Part::FeedForwardNorm, width)?
+            },
             gate_up,
             down,
+            feed_forward_post_norm: has_post_norms
+                .then(|| norm(Part::FeedForwardPostNorm, width))
+                .transpose()?,
         })
     }
+}
+
+/// Reads the weights of a normalisation.
+fn norm(
+    config: &Config,
+    weights: &mut Weights<'_>,
+    name: Name,
+    len: usize,
+) -> Result<Vec<f32>, ModelError> {
+    let mut values = weights.vector(name, len)?;
+    if config.has(Feature::NormsLessOne) {
+        values.iter_mut().for_each(|x| *x += 1.0);
+    }
+    Ok(values)
 }
