@@ -205,7 +205,7 @@ impl Generator {
 
     /// Returns the tokens of the prompt that are fed, and what is to be
     /// spelled again of its end.
-    fn prompt(
+    pub(super) fn prompt(
         &self,
         request: &Request,
     ) -> Result<(Vec<u32>, Vec<u8>), GenerateError> {
@@ -379,7 +379,7 @@ fn log_probability(row: &[f32], tokens: &[u32]) -> f64 {
 }
 
 /// Whether sequences are ranked by their log-probabilities.
-fn is_ranked(request: &Request) -> bool {
+pub(super) fn is_ranked(request: &Request) -> bool {
     match request.search {
         Search::Sample { n, best_of } => best_of > n,
         Search::Beams(_) => true,
@@ -388,7 +388,7 @@ fn is_ranked(request: &Request) -> bool {
 
 /// Returns a pipeline for each of the sequences that are drawn, or one for a
 /// search with beams.
-fn pipelines(
+pub(super) fn pipelines(
     request: &Request,
     vocabulary: &Vocabulary,
 ) -> Result<Vec<Pipeline>, GenerateError> {
@@ -396,20 +396,18 @@ fn pipelines(
     sampling.length.max_new_tokens.get_or_insert(request.max_tokens);
     // What is out of range is so even where it has no effect.
     let own = sampling.build_for(vocabulary)?;
-    let n = match request.search {
-        Search::Sample { n, best_of } => n.max(best_of),
-        Search::Beams(beams) if beams.sampled => 1,
-        Search::Beams(_) => {
-            let greedy = SamplingOptions {
-                temperature: 0.0,
-                truncation: TruncationOptions::default(),
-                ..sampling
-            };
-            return Ok(vec![greedy.build_for(vocabulary)?]);
-        }
-    };
+    if let Search::Beams(beams) = request.search
+        && !beams.sampled
+    {
+        let greedy = SamplingOptions {
+            temperature: 0.0,
+            truncation: TruncationOptions::default(),
+            ..sampling
+        };
+        return Ok(vec![greedy.build_for(vocabulary)?]);
+    }
     let mut pipelines = vec![own];
-    for index in 1..n {
+    for index in 1..request.n_sequences() {
         let seed = sample_seed(sampling.seed, index);
         let sampling = SamplingOptions { seed, ..sampling.clone() };
         pipelines.push(sampling.build_for(vocabulary)?);
@@ -418,7 +416,7 @@ fn pipelines(
 }
 
 /// What comes out of a request that was cancelled before it began.
-fn cancelled(n_prompt: usize, prompt_time: Duration) -> Generation {
+pub(super) fn cancelled(n_prompt: usize, prompt_time: Duration) -> Generation {
     Generation {
         text: String::new(),
         tokens: Vec::new(),

@@ -8,11 +8,13 @@ use super::{
     generator::Encoder,
     heal,
     request::Request,
+    sample,
     steer::{Steering, Verdict},
     stop::StopSet,
 };
 use crate::{
     budget::Plan,
+    interrupt::Interrupt,
     mask::{TokenMask, TokenTrie},
     matcher::Matcher,
     pipeline::History,
@@ -75,6 +77,9 @@ pub(super) struct Guide {
     tail: Vec<u8>,
     /// Whether this step takes what the tokenizer would not write.
     pub(super) is_lenient: bool,
+    /// The next mask, if it was made ahead of its time and nothing was read
+    /// since.
+    ready: Option<TokenMask>,
 }
 
 impl Guide {
@@ -89,8 +94,13 @@ impl Guide {
             .as_ref()
             .map(|grammar| Matcher::new(Arc::clone(grammar)))
             .transpose()?;
-        let mut guide =
-            Guide { matcher, steering: None, tail, is_lenient: false };
+        let mut guide = Guide {
+            matcher,
+            steering: None,
+            tail,
+            is_lenient: false,
+            ready: None,
+        };
         if let Some(matcher) = &mut guide.matcher
             && request.finish_within_budget
             && !is_finished(matcher)?
@@ -160,11 +170,27 @@ impl Guide {
             && self.plan().is_some_and(|plan| plan.n_tokens() == n_left)
     }
 
+    /// Returns what makes the next mask while the model computes the logits
+    /// that it is for, unless there is none to make.
+    pub(super) fn ahead<'a>(
+        &'a mut self,
+        interrupt: Option<&'a Interrupt>,
+    ) -> Option<Ahead<'a>> {
+        if self.ready.is_some() || self.is_healing() {
+            return None;
+        }
+        let matcher = self.matcher.as_mut()?;
+        Some(Ahead { matcher, ready: &mut self.ready, interrupt })
+    }
+
     /// Returns the tokens that may come next; none without a grammar.
     pub(super) fn allowed(
         &mut self,
         shared: &Shared<'_>,
     ) -> Result<Option<TokenMask>, GenerateError> {
+        if let Some(mask) = self.ready.take() {
+            return Ok(Some(mask));
+        }
         if self.is_healing() {
             let matcher = self.matcher.as_ref();
             return Ok(Some(heal::mask(shared.trie, &self.tail, matcher)?));
@@ -223,6 +249,7 @@ impl Guide {
         if shared.vocabulary().is_end(token) {
             return Ok(Taken::Yes);
         }
+        self.ready = None;
         let is_healing = self.is_healing();
         let tail = self.tail.clone();
         let n_read = self.matcher.as_ref().map_or(0, Matcher::n_steps);
@@ -342,6 +369,7 @@ impl Guide {
         if tokens.is_empty() {
             return Ok(tokens);
         }
+        self.ready = None;
         for &token in &tokens {
             matcher.accept(token)?;
         }
@@ -364,6 +392,7 @@ impl Guide {
         &mut self,
         token: TokenId,
     ) -> Result<(), GenerateError> {
+        self.ready = None;
         if let Some(matcher) = &mut self.matcher {
             matcher.accept(token)?;
         }
@@ -372,6 +401,24 @@ impl Guide {
             steering.set(rest);
         }
         Ok(())
+    }
+}
+
+/// A mask that is made ahead of its time.
+#[derive(Debug)]
+pub(super) struct Ahead<'a> {
+    matcher: &'a mut Matcher,
+    ready: &'a mut Option<TokenMask>,
+    interrupt: Option<&'a Interrupt>,
+}
+
+impl Ahead<'_> {
+    /// Makes it, unless the interrupt breaks it off. Where it is not made,
+    /// whoever asks for the mask is told why.
+    pub(super) fn make(self) {
+        let Ahead { matcher, ready, interrupt } = self;
+        let made = sample::unless(interrupt, || Ok(matcher.mask()?.clone()));
+        *ready = made.ok().flatten();
     }
 }
 

@@ -6,6 +6,8 @@
 //! ([`Stop`]), and how text and tokens meet ([`Boundaries`]); a [`Generation`]
 //! is one of them, with a record of each token if that was asked for.
 //!
+//! An [`Engine`] runs many requests side by side, which come and go.
+//!
 //! Its parts know no grammar: a [`Session`] is one sequence on one model; a
 //! [`ChatTemplate`] turns messages into the prompt that the model was trained
 //! on; a [`Detokeniser`] turns the bytes of tokens into text as they come.
@@ -39,6 +41,7 @@ mod chat;
 mod context;
 mod detokenise;
 mod draw;
+mod engine;
 mod error;
 mod generator;
 mod guide;
@@ -56,6 +59,7 @@ mod writer;
 
 pub use chat::{ChatError, ChatTemplate, Message, Role};
 pub use detokenise::Detokeniser;
+pub use engine::{CacheUse, Engine, EngineOptions, Event, RequestId};
 pub use error::GenerateError;
 pub use generator::{Encoder, Generator};
 pub use request::{

@@ -264,6 +264,14 @@ pub fn sample_seed(seed: u64, index: usize) -> u64 {
 }
 
 impl Request {
+    /// Returns how many sequences are drawn, or one for a search with beams.
+    pub(super) fn n_sequences(&self) -> usize {
+        match self.search {
+            Search::Sample { n, best_of } => n.max(best_of),
+            Search::Beams(_) => 1,
+        }
+    }
+
     /// Returns what is set and has no effect, as sentences for whoever wants
     /// to warn about it. What sampling ignores is told by
     /// [`SamplingOptions::warnings`].

@@ -9,7 +9,10 @@ use super::{
     result::{FinishReason, Piece},
     sequence::Sequence,
 };
-use crate::{interrupt, pipeline::Pipeline};
+use crate::{
+    interrupt::{self, Interrupt},
+    pipeline::Pipeline,
+};
 
 /// Who receives text, and may ask to stop.
 pub(super) type Receiver<'a> = dyn FnMut(Piece<'_>) -> ControlFlow<()> + 'a;
@@ -19,9 +22,15 @@ pub(super) fn unless_interrupted<T>(
     shared: &Shared<'_>,
     work: impl FnOnce() -> Result<T, GenerateError>,
 ) -> Result<Option<T>, GenerateError> {
-    let Some(interrupt) = &shared.request.interrupt else {
-        return work().map(Some);
-    };
+    unless(shared.request.interrupt.as_ref(), work)
+}
+
+/// Runs something that an interrupt may break off; none if it did.
+pub(super) fn unless<T>(
+    interrupt: Option<&Interrupt>,
+    work: impl FnOnce() -> Result<T, GenerateError>,
+) -> Result<Option<T>, GenerateError> {
+    let Some(interrupt) = interrupt else { return work().map(Some) };
     let result = interrupt.run(|| {
         if interrupt::check().is_err() { Ok(None) } else { work().map(Some) }
     });

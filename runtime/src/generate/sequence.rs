@@ -10,13 +10,14 @@ use std::time::{Duration, Instant};
 
 use super::{
     error::GenerateError,
-    guide::{Guide, MAX_FORCED, Shared},
+    guide::{Ahead, Guide, MAX_FORCED, Shared},
     record::Taking,
     result::{FinishReason, Generation, Origin, Trace},
     session::Session,
     writer::Writer,
 };
 use crate::{
+    interrupt::Interrupt,
     matcher::{Matcher, MatcherError},
     model::Want,
     pipeline::History,
@@ -42,6 +43,36 @@ pub(super) struct Sequence {
     pending: Vec<(TokenId, Option<Taking>)>,
     /// How the end token is to be recorded once the last row is known.
     end: Option<Origin>,
+}
+
+/// What the model reads of one sequence in one pass.
+#[derive(Debug)]
+pub(super) struct Portion<'a> {
+    pub(super) session: &'a mut Session,
+    pub(super) tokens: Vec<u32>,
+    pub(super) want: Want,
+    /// The mask for what comes out of it, which is made meanwhile.
+    pub(super) ahead: Option<Ahead<'a>>,
+}
+
+impl Portion<'_> {
+    /// Has the model read several portions in one pass, and makes masks
+    /// meanwhile.
+    pub(super) fn feed(
+        portions: &mut [Portion<'_>],
+    ) -> Result<(), GenerateError> {
+        let mut ahead = Vec::new();
+        let mut batch: Vec<(&mut Session, &[u32], Want)> = Vec::new();
+        for portion in portions {
+            ahead.extend(portion.ahead.take());
+            batch.push((portion.session, &portion.tokens, portion.want));
+        }
+        let (fed, ()) = rayon::join(
+            || Session::append_each(&mut batch),
+            || ahead.into_iter().for_each(Ahead::make),
+        );
+        Ok(fed?)
+    }
 }
 
 impl Sequence {
@@ -309,6 +340,28 @@ impl Sequence {
         self.pending.clear();
     }
 
+    /// Returns what the model has to read next of a sequence that is hungry.
+    pub(super) fn portion<'a>(
+        &'a mut self,
+        interrupt: Option<&'a Interrupt>,
+    ) -> Portion<'a> {
+        let tokens = self.pending.iter().map(|&(token, _)| token.0).collect();
+        let is_asked = self.pending.iter().any(|one| one.1.is_some());
+        let is_going_on = self.finish.is_none();
+        Portion {
+            session: &mut self.session,
+            tokens,
+            want: if is_asked { Want::All } else { Want::Last },
+            ahead: self.guide.ahead(interrupt).filter(|_| is_going_on),
+        }
+    }
+
+    /// Notes that the model has read the last portion.
+    pub(super) fn fed(&mut self, shared: &Shared<'_>, time: Duration) {
+        self.trace.phases.forward += time;
+        self.record_pending(shared);
+    }
+
     /// Has the model read what each sequence took, in one pass.
     pub(super) fn feed(
         sequences: &mut [&mut Sequence],
@@ -318,28 +371,12 @@ impl Sequence {
             return Ok(());
         }
         let started = Instant::now();
-        let tokens: Vec<Vec<u32>> = sequences
-            .iter()
-            .map(|one| one.pending.iter().map(|&(token, _)| token.0).collect())
-            .collect();
-        let mut batch: Vec<(&mut Session, &[u32], Want)> = sequences
-            .iter_mut()
-            .zip(&tokens)
-            .map(|(one, tokens)| {
-                let mut waiting = one.pending.iter();
-                let want = if waiting.any(|one| one.1.is_some()) {
-                    Want::All
-                } else {
-                    Want::Last
-                };
-                (&mut one.session, &tokens[..], want)
-            })
-            .collect();
-        Session::append_each(&mut batch)?;
+        let interrupt = shared.request.interrupt.as_ref();
+        let portions = sequences.iter_mut().map(|one| one.portion(interrupt));
+        Portion::feed(&mut portions.collect::<Vec<_>>())?;
         let time = started.elapsed();
         for one in sequences {
-            one.trace.phases.forward += time;
-            one.record_pending(shared);
+            one.fed(shared, time);
         }
         Ok(())
     }

@@ -205,6 +205,10 @@ impl Session {
         Ok(())
     }
 
+    pub(super) fn cache(&self) -> &KvCache {
+        &self.cache
+    }
+
     /// Returns how many tokens `tokens` and the sequence have in common at
     /// the beginning.
     pub fn common_prefix(&self, tokens: &[u32]) -> usize {

@@ -6,8 +6,7 @@
 //! plan, at least.
 
 use std::{
-    cell::RefCell,
-    rc::Rc,
+    sync::{Arc, Mutex, PoisonError},
     time::{Duration, Instant},
 };
 
@@ -29,7 +28,7 @@ const FAR: usize = 32;
 /// learned of the grammar.
 #[derive(Clone, Debug)]
 pub(super) struct Steering {
-    planner: Rc<RefCell<Planner>>,
+    planner: Arc<Mutex<Planner>>,
     /// Invariant: no more tokens than are left. `None` where none was found,
     /// which promises nothing.
     plan: Option<Plan>,
@@ -71,7 +70,7 @@ impl Steering {
             return Err(GenerateError::Budget { needed, limit });
         }
         let time = started.elapsed();
-        let planner = Rc::new(RefCell::new(planner));
+        let planner = Arc::new(Mutex::new(planner));
         Ok(Steering { planner, plan, wait: WAIT, next_wait: 2 * WAIT, time })
     }
 
@@ -94,7 +93,11 @@ impl Steering {
         }
         let started = Instant::now();
         let fitting = |plan: &Plan| plan.n_tokens() <= n_left;
-        let new = self.planner.borrow_mut().plan(matcher)?.filter(fitting);
+        // What a thread that panicked has learned of the grammar is so still.
+        let planner = self.planner.lock();
+        let mut planner = planner.unwrap_or_else(PoisonError::into_inner);
+        let new = planner.plan(matcher)?.filter(fitting);
+        drop(planner);
         self.time += started.elapsed();
         let Some(old) = &self.plan else {
             self.wait = self.next_wait;

@@ -111,6 +111,13 @@ impl KvCache {
         self.blocks.len() * self.layout.block_len() * size_of::<f32>()
     }
 
+    /// Returns what tells each block from all others that are alive, and the
+    /// bytes of one. Blocks that two caches share are the same.
+    pub(crate) fn blocks(&self) -> (impl Iterator<Item = usize>, usize) {
+        let ids = self.blocks.iter().map(|block| block.as_ptr().addr());
+        (ids, self.layout.block_len() * size_of::<f32>())
+    }
+
     /// Makes room for `n` more positions, and makes sure that writing them
     /// reaches no other cache.
     ///

@@ -89,6 +89,18 @@ pub enum ModelError {
         /// The length that the sequence would have.
         asked: usize,
     },
+    /// The keys and values of a request would not fit in memory.
+    #[error(
+        "the request may need {needed} bytes for keys and values, and {limit} \
+         are allowed; lower its limit on tokens or its number of sequences, \
+         shorten the prompt, or raise the limit"
+    )]
+    CacheFull {
+        /// What the request may come to need, in bytes.
+        needed: usize,
+        /// What all requests may take together, in bytes.
+        limit: usize,
+    },
     /// A token id that the model has no row for.
     #[error("token id {token} is outside of the model's vocabulary of {size}")]
     UnknownToken {

@@ -9,7 +9,7 @@ use clap::Args;
 use maskwright::{
     generate::{GenerateError, Generator},
     model::{
-        self, LoadedModel,
+        self, LoadOptions, LoadedModel,
         download::{ModelSource, Progress, TerminalProgress, resolve},
     },
 };
@@ -24,6 +24,12 @@ pub(crate) struct ModelSelection {
     /// if none is named
     #[arg(long, value_name = "MODEL")]
     pub(crate) model: Option<String>,
+    /// The number of tokens that a prompt and its output may have together;
+    /// what the model was made for if nothing is said. Models with other
+    /// factors for long contexts (Phi-3's LongRoPE) take those for the
+    /// longer of their two only if it is asked for here
+    #[arg(long, value_name = "TOKENS")]
+    pub(crate) context: Option<usize>,
 }
 
 impl ModelSelection {
@@ -34,7 +40,11 @@ impl ModelSelection {
         let path = resolve(&source, &progress).map_err(Fail::model)?;
         let started = Instant::now();
         progress.note(&format!("loading {}", path.display()));
-        let loaded = model::load(&path).map_err(Fail::model)?;
+        let options = LoadOptions { context_length: self.context };
+        let loaded = model::load_with(&path, &options).map_err(Fail::model)?;
+        for warning in &loaded.warnings {
+            progress.note(&format!("warning: {warning}"));
+        }
         progress.note(&format!(
             "loaded in {:.1} s",
             started.elapsed().as_secs_f32()
