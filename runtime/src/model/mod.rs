@@ -35,7 +35,9 @@ pub(crate) mod testing;
 pub use cache::{BLOCK_LEN, KvCache, KvLayout};
 pub use digest::content_digest;
 pub use error::{ModelError, SUPPORTED_ARCHITECTURES};
-pub use gguf::Gguf;
+pub use gguf::{
+    Array as GgufArray, BlockType as GgufBlockType, Gguf, Value as GgufValue,
+};
 pub use load::{LoadedModel, load};
 pub use logits::{Logits, Want};
 pub use tokenizer::ModelTokenizer;
