@@ -8,10 +8,10 @@ use std::{
 
 use sha2::{Digest, Sha256};
 
-use super::{ModelError, download::to_hex};
+use super::{ModelError, download::to_hex, gguf::parts_of};
 
-/// Returns a digest of a model's files: the GGUF file, or those of a directory
-/// that [`load`](super::load) reads or that say how the model is used (JSON
+/// Returns a digest of a model's files: the GGUF file with its further parts
+/// if it is split, or those of a directory that [`load`](super::load) reads or that say how the model is used (JSON
 /// and safetensors), with their names.
 ///
 /// # Errors
@@ -34,7 +34,9 @@ pub fn content_digest(path: &Path) -> Result<String, ModelError> {
 
 fn files(path: &Path) -> io::Result<Vec<PathBuf>> {
     if !path.is_dir() {
-        return Ok(vec![path.to_owned()]);
+        let mut parts = parts_of(path);
+        parts.retain(|part| part == path || part.is_file());
+        return Ok(parts);
     }
     let mut files = Vec::new();
     for entry in fs::read_dir(path)? {
@@ -61,5 +63,24 @@ fn add(path: &Path, hasher: &mut Sha256) -> io::Result<()> {
             Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
             Err(error) => return Err(error),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_part_of_a_split_model_counts() {
+        let directory = tempfile::tempdir().expect("a temporary directory");
+        let path =
+            |n| directory.path().join(format!("m-0000{n}-of-00002.gguf"));
+        fs::write(path(1), "a").expect("a file");
+        let digest = || content_digest(&path(1)).expect("readable");
+        let alone = digest();
+        fs::write(path(2), "b").expect("a file");
+        let whole = digest();
+        fs::write(path(2), "c").expect("a file");
+        assert!(alone != whole && whole != digest());
     }
 }

@@ -38,7 +38,9 @@ mod transformer_tests;
 pub use cache::{BLOCK_LEN, KvCache, KvLayout};
 pub use digest::content_digest;
 pub use error::{ModelError, SUPPORTED_ARCHITECTURES};
-pub use gguf::Gguf;
+pub use gguf::{
+    Array as GgufArray, BlockType as GgufBlockType, Gguf, Value as GgufValue,
+};
 pub use load::{LoadOptions, LoadedModel, load, load_with};
 pub use logits::{Logits, Want};
 pub use tokenizer::ModelTokenizer;

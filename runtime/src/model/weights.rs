@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use candle_core::quantized::{GgmlDType, QTensor};
-use candle_core::{Device, Tensor};
+use candle_core::{DType, Device, Tensor};
 
 use super::error::ModelError;
 use super::gguf::Gguf;
@@ -81,13 +81,18 @@ impl<'a> Weights<'a> {
         let key = self.key(name);
         let tensor = match &mut self.source {
             Source::Gguf(gguf) => {
-                let tensor = gguf.tensor(&key, &Device::Cpu)?;
-                check(&key, &shape, tensor.shape().dims())?;
-                tensor
+                check(&key, &shape, gguf.tensor_shape(&key).as_deref())?;
+                gguf.tensor(&key, &Device::Cpu)?
             }
             Source::Safetensors { files, .. } => {
-                let tensor = load(files, &key, &shape)?;
-                QTensor::quantize(&tensor, GgmlDType::F32)?
+                let (tensor, dtype) = load(files, &key, &shape)?;
+                // Numbers of 16 bits stay so.
+                let dtype = match dtype {
+                    DType::F16 => GgmlDType::F16,
+                    DType::BF16 => GgmlDType::BF16,
+                    _ => GgmlDType::F32,
+                };
+                QTensor::quantize(&tensor, dtype)?
             }
         };
         self.taken.insert(key);
@@ -103,11 +108,11 @@ impl<'a> Weights<'a> {
         let key = self.key(name);
         let tensor = match &mut self.source {
             Source::Gguf(gguf) => {
+                check(&key, &[len], gguf.tensor_shape(&key).as_deref())?;
                 let tensor = gguf.tensor(&key, &Device::Cpu)?;
-                check(&key, &[len], tensor.shape().dims())?;
                 tensor.dequantize(&Device::Cpu)?
             }
-            Source::Safetensors { files, .. } => load(files, &key, &[len])?,
+            Source::Safetensors { files, .. } => load(files, &key, &[len])?.0,
         };
         self.taken.insert(key);
         read(&tensor, <[f32]>::to_vec)
@@ -149,31 +154,30 @@ fn is_harmless(name: &str) -> bool {
         })
 }
 
+/// Reads a tensor as `f32`, and the type that it is stored in.
 fn load(
     files: &mut Safetensors,
     key: &str,
     shape: &[usize],
-) -> Result<Tensor, ModelError> {
-    match files.shape(key) {
-        Some(found) => check(key, shape, found)?,
-        None => return Err(absent(key, shape)),
-    }
+) -> Result<(Tensor, DType), ModelError> {
+    check(key, shape, files.shape(key))?;
     files.tensor(key)?.ok_or_else(|| absent(key, shape))
 }
 
 fn check(
     name: &str,
     expected: &[usize],
-    found: &[usize],
+    found: Option<&[usize]>,
 ) -> Result<(), ModelError> {
-    if expected == found {
-        return Ok(());
+    match found {
+        Some(found) if found == expected => Ok(()),
+        None => Err(absent(name, expected)),
+        Some(found) => Err(ModelError::Tensor {
+            name: name.to_owned(),
+            expected: expected.to_vec(),
+            found: format!("{found:?}"),
+        }),
     }
-    Err(ModelError::Tensor {
-        name: name.to_owned(),
-        expected: expected.to_vec(),
-        found: format!("{found:?}"),
-    })
 }
 
 fn absent(name: &str, expected: &[usize]) -> ModelError {
