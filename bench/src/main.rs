@@ -6,6 +6,8 @@ mod clock;
 mod corpus;
 mod depth;
 mod engine;
+#[cfg(feature = "generator")]
+mod generator;
 mod grammars;
 mod load;
 mod maskbench;
@@ -66,6 +68,13 @@ fn run() -> Result<(), String> {
         #[cfg(not(feature = "candle"))]
         Command::Pipeline => {
             Err("`pipeline` needs candle: build with --features candle"
+                .to_owned())
+        }
+        #[cfg(feature = "generator")]
+        Command::Generator => generator::run(&options),
+        #[cfg(not(feature = "generator"))]
+        Command::Generator => {
+            Err("`generator` was left out: build with --features generator"
                 .to_owned())
         }
         Command::LoadChild => load::child(&options),

@@ -21,6 +21,8 @@ grammars            context-free grammars in GBNF and in Lark, long texts
 patterns            hard regular expressions, along random texts
 pipeline            a row of logits to a token, beside candle's
                     LogitsProcessor (needs --features candle)
+generator           the bundled generator: tokens per second, alone, in
+                    batches, under grammars, and beside llama.cpp
 
   --tokenizer FILE  a tokenizer.json (default: Llama-3.1, fetched once)
   --end-token ID    the end token, where the file's tokens do not tell
@@ -50,7 +52,13 @@ maskbench:
                     in a process of its own)
   --xgrammar        add a column for XGrammar, if Python can import it
   --python FILE     that Python (default: $PYTHON, or python3)
-  --patience N      give XGrammar N seconds a schema (default: 20)";
+  --patience N      give XGrammar N seconds a schema (default: 20)
+
+generator:
+  --model MODEL     a GGUF file, a directory or a repository (default: the
+                    model of the command)
+  --python FILE     the Python that has llama-cpp-python, if there is one
+  --engine NAME     leave llama.cpp out: maskwright";
 
 /// What to run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -73,6 +81,8 @@ pub enum Command {
     Patterns,
     /// A row of logits to a token.
     Pipeline,
+    /// The bundled generator.
+    Generator,
     /// One engine alone, for its peak memory (started by `maskbench`).
     MemoryChild,
     /// One engine's load (started by `load`).
@@ -94,6 +104,8 @@ pub struct Options {
     pub corpus: Vec<PathBuf>,
     /// The tokenizer file.
     pub tokenizer: Option<PathBuf>,
+    /// The model of `generator`.
+    pub model: Option<String>,
     /// The end token.
     pub end_token: Option<u32>,
     /// The width of the logits.
@@ -185,6 +197,7 @@ fn parse(mut parser: lexopt::Parser) -> Result<Options, lexopt::Error> {
         every: None,
         corpus: Vec::new(),
         tokenizer: None,
+        model: None,
         end_token: None,
         width: None,
         filter: None,
@@ -217,6 +230,7 @@ fn parse(mut parser: lexopt::Parser) -> Result<Options, lexopt::Error> {
                     Some("grammars") => Command::Grammars,
                     Some("patterns") => Command::Patterns,
                     Some("pipeline") => Command::Pipeline,
+                    Some("generator") => Command::Generator,
                     Some("memory-child") => Command::MemoryChild,
                     Some("load-child") => Command::LoadChild,
                     _ => return Err(Value(name).unexpected()),
@@ -231,6 +245,7 @@ fn parse(mut parser: lexopt::Parser) -> Result<Options, lexopt::Error> {
             Long("tokenizer") => {
                 options.tokenizer = Some(parser.value()?.into());
             }
+            Long("model") => options.model = Some(parser.value()?.string()?),
             Long("end-token") => {
                 options.end_token = Some(parser.value()?.parse()?);
             }
