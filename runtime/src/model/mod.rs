@@ -20,10 +20,10 @@ mod linear;
 mod llama;
 mod load;
 mod logits;
-#[cfg(target_arch = "x86_64")]
 mod packed;
 mod rope;
 mod safetensors;
+mod simd;
 mod tokenizer;
 mod weights;
 
