@@ -2,32 +2,24 @@
 //!
 //! Each works on one row and adds in a fixed order, so that a row's result
 //! does not depend on what else is in the batch. They are written for the
-//! auto-vectoriser: fixed-width lanes, no early exits.
+//! auto-vectoriser, fixed-width lanes and no early exits, and compiled for
+//! each of the processors that `simd` tells apart.
 
-/// Accumulators of a dot product; two 256-bit registers of `f32`.
-const LANES: usize = 16;
+use super::simd::{LANES, Simd, Version, with_simd};
 
-/// Multiplies and adds: fused where the target has the instruction. Without
-/// it, [`f32::mul_add`] would call a function for every element.
-#[inline]
-fn fma(a: f32, b: f32, c: f32) -> f32 {
-    if cfg!(any(target_feature = "fma", target_arch = "aarch64")) {
-        a.mul_add(b, c)
-    } else {
-        a * b + c
-    }
+pub(super) fn dot(a: &[f32], b: &[f32]) -> f32 {
+    with_simd!(Version::best(), simd => dot_by(simd, a, b))
 }
 
-#[inline]
-pub(super) fn dot(a: &[f32], b: &[f32]) -> f32 {
-    let mut lanes = [0.0f32; LANES];
+#[inline(always)]
+fn dot_by<S: Simd>(simd: S, a: &[f32], b: &[f32]) -> f32 {
+    let mut sums = simd.splat(0.0);
     let (a_chunks, a_rest) = a.as_chunks::<LANES>();
     let (b_chunks, b_rest) = b.as_chunks::<LANES>();
     for (a, b) in a_chunks.iter().zip(b_chunks) {
-        for ((lane, a), b) in lanes.iter_mut().zip(a).zip(b) {
-            *lane = fma(*a, *b, *lane);
-        }
+        sums = simd.fma(simd.load(a), simd.load(b), sums);
     }
+    let mut lanes = simd.store(sums);
     let mut width = LANES / 2;
     while width > 0 {
         let (low, high) = lanes.split_at_mut(width);
@@ -36,15 +28,17 @@ pub(super) fn dot(a: &[f32], b: &[f32]) -> f32 {
         }
         width /= 2;
     }
-    a_rest.iter().zip(b_rest).fold(lanes[0], |sum, (a, b)| fma(*a, *b, sum))
+    let rest = a_rest.iter().zip(b_rest);
+    rest.fold(lanes[0], |sum, (a, b)| simd.mul_add(*a, *b, sum))
 }
 
 /// Adds `weight * source` to `sum`.
-#[inline]
 pub(super) fn add_scaled(sum: &mut [f32], weight: f32, source: &[f32]) {
-    for (sum, x) in sum.iter_mut().zip(source) {
-        *sum = fma(weight, *x, *sum);
-    }
+    with_simd!(Version::best(), simd => {
+        for (sum, x) in sum.iter_mut().zip(source) {
+            *sum = simd.mul_add(weight, *x, *sum);
+        }
+    });
 }
 
 /// Adds `source` to `sum`.
@@ -63,10 +57,12 @@ pub(super) fn rms_norm(
 ) {
     out.clear();
     out.reserve(rows.len());
-    for row in rows.chunks_exact(weight.len()) {
-        let scale = rms_scale(row, epsilon);
-        out.extend(row.iter().zip(weight).map(|(x, w)| x * scale * w));
-    }
+    with_simd!(Version::best(), simd => {
+        for row in rows.chunks_exact(weight.len()) {
+            let scale = rms_scale(dot_by(simd, row, row), row.len(), epsilon);
+            out.extend(row.iter().zip(weight).map(|(x, w)| x * scale * w));
+        }
+    });
 }
 
 /// Divides each row of `weight.len()` entries by its root mean square and
@@ -76,36 +72,45 @@ pub(super) fn rms_norm_in_place(
     weight: &[f32],
     epsilon: f32,
 ) {
-    for row in rows.chunks_exact_mut(weight.len()) {
-        let scale = rms_scale(row, epsilon);
-        for (x, w) in row.iter_mut().zip(weight) {
-            *x = *x * scale * w;
+    with_simd!(Version::best(), simd => {
+        for row in rows.chunks_exact_mut(weight.len()) {
+            let scale = rms_scale(dot_by(simd, row, row), row.len(), epsilon);
+            for (x, w) in row.iter_mut().zip(weight) {
+                *x = *x * scale * w;
+            }
         }
-    }
+    });
 }
 
-fn rms_scale(row: &[f32], epsilon: f32) -> f32 {
+/// What a row of `len` entries is multiplied by, whose squares have this sum.
+#[inline]
+fn rms_scale(squares: f32, len: usize, epsilon: f32) -> f32 {
     #[expect(
         clippy::cast_precision_loss,
         reason = "model dimensions are far below 2^24"
     )]
-    let mean = dot(row, row) / row.len() as f32;
+    let mean = squares / len as f32;
     1.0 / (mean + epsilon).sqrt()
 }
 
 /// Turns scores into weights that sum to one.
 pub(super) fn softmax(scores: &mut [f32]) {
+    with_simd!(Version::best(), simd => softmax_by(simd, scores));
+}
+
+#[inline(always)]
+fn softmax_by<S: Simd>(simd: S, scores: &mut [f32]) {
     let max = scores.iter().copied().fold(f32::NEG_INFINITY, f32::max);
     for score in scores.iter_mut() {
-        *score = exp(*score - max);
+        *score = exp(simd, *score - max);
     }
-    let sum = sum(scores);
-    let scale = 1.0 / sum;
+    let scale = 1.0 / sum(scores);
     for score in scores {
         *score *= scale;
     }
 }
 
+#[inline(always)]
 fn sum(values: &[f32]) -> f32 {
     let (chunks, rest) = values.as_chunks::<LANES>();
     let mut lanes = [0.0f32; LANES];
@@ -122,10 +127,16 @@ fn sum(values: &[f32]) -> f32 {
 pub(super) fn swiglu(gate_up: &[f32], width: usize, out: &mut Vec<f32>) {
     out.clear();
     out.reserve(gate_up.len() / 2);
-    for row in gate_up.chunks_exact(2 * width) {
-        let (gate, up) = row.split_at(width);
-        out.extend(gate.iter().zip(up).map(|(g, u)| g / (1.0 + exp(-g)) * u));
-    }
+    with_simd!(Version::best(), simd => {
+        for row in gate_up.chunks_exact(2 * width) {
+            let (gate, up) = row.split_at(width);
+            out.extend(
+                gate.iter()
+                    .zip(up)
+                    .map(|(g, u)| g / (1.0 + exp(simd, -g)) * u),
+            );
+        }
+    });
 }
 
 /// The gate of GeGLU: `gelu(gate) * up`, as [`swiglu`], with the formula
@@ -134,50 +145,53 @@ pub(super) fn geglu(gate_up: &[f32], width: usize, out: &mut Vec<f32>) {
     const TWICE_ROOT: f32 = 1.595_769_1;
     out.clear();
     out.reserve(gate_up.len() / 2);
-    for row in gate_up.chunks_exact(2 * width) {
-        let (gate, up) = row.split_at(width);
-        out.extend(gate.iter().zip(up).map(|(g, u)| {
-            let inner = g * fma(0.044_715 * g, *g, 1.0);
-            g / (1.0 + exp(-TWICE_ROOT * inner)) * u
-        }));
-    }
+    with_simd!(Version::best(), simd => {
+        for row in gate_up.chunks_exact(2 * width) {
+            let (gate, up) = row.split_at(width);
+            out.extend(gate.iter().zip(up).map(|(g, u)| {
+                let inner = g * (0.044_715 * g * g + 1.0);
+                g / (1.0 + exp(simd, -TWICE_ROOT * inner)) * u
+            }));
+        }
+    });
 }
 
 /// The exponential function for `f32`, within three units in the last place.
 ///
 /// PERF: the standard library's is a call for each element and is not
 /// vectorised; this is range reduction by powers of two and a polynomial,
-/// eight elements at a time where the target allows. Results that a float
-/// cannot hold become zero and infinity.
-#[inline]
+/// as many elements at a time as a vector has. Results that a float cannot
+/// hold become zero and infinity.
+#[inline(always)]
 #[expect(
     clippy::many_single_char_names,
     reason = "x, n, r, p and y are the names in every text on the subject"
 )]
-fn exp(x: f32) -> f32 {
+fn exp<S: Simd>(simd: S, x: f32) -> f32 {
+    /// Added to a float of moderate size, it leaves the nearest integer in
+    /// the low bits.
+    const ROUNDER: f32 = 12_582_912.0;
     // Beyond these the result is 0 or infinite anyway; a bit of slack keeps
     // the exponent that is assembled below within its eight bits.
     let clamped = x.clamp(-87.336_54, 88.722_83);
-    let n = (clamped * std::f32::consts::LOG2_E).round_ties_even();
+    let shifted = simd.mul_add(clamped, std::f32::consts::LOG2_E, ROUNDER);
+    let n = shifted - ROUNDER;
     // ln 2 in two parts, so that the reduction is exact to the last bit.
-    let r = fma(n, -0.693_359_4, clamped);
-    let r = fma(n, 2.121_944_4e-4, r);
+    let r = simd.mul_add(n, -0.693_359_4, clamped);
+    let r = simd.mul_add(n, 2.121_944_4e-4, r);
     let mut p = 1.987_569_1e-4;
     for coefficient in
         [1.398_2e-3, 8.333_452e-3, 4.166_579_6e-2, 1.666_666_5e-1, 0.5]
     {
-        p = fma(p, r, coefficient);
+        p = simd.mul_add(p, r, coefficient);
     }
-    let y = fma(p, r * r, r) + 1.0;
-    #[expect(
-        clippy::cast_possible_truncation,
-        clippy::cast_sign_loss,
-        reason = "n lies in -126..=128 and the shift assembles a float"
-    )]
-    let scale = |n: f32| f32::from_bits(((n as i32 + 127) << 23) as u32);
+    let y = simd.mul_add(p, r * r, r) + 1.0;
     // Two steps: 2^128 alone is not a float, but the product may be one.
-    let half = (n * 0.5).round_ties_even();
-    let y = y * scale(half) * scale(n - half);
+    let n = shifted.to_bits().wrapping_sub(ROUNDER.to_bits()).cast_signed();
+    let half = n >> 1;
+    let scale =
+        |n: i32| f32::from_bits((n.wrapping_add(127) << 23).cast_unsigned());
+    let y = y * scale(half) * scale(n.wrapping_sub(half));
     if x < -87.336_54 {
         0.0
     } else if x > 88.722_83 {
@@ -215,40 +229,49 @@ mod tests {
                 .zip(&b)
                 .map(|(a, b)| f64::from(*a) * f64::from(*b))
                 .sum();
-            assert!((f64::from(dot(&a, &b)) - exact).abs() < 1e-5, "{n}");
+            for version in Version::all() {
+                let got = with_simd!(version, simd => dot_by(simd, &a, &b));
+                let error = (f64::from(got) - exact).abs();
+                assert!(error < 1e-5, "{version:?} {n}");
+            }
         }
     }
 
     #[test]
     fn exp_stays_within_three_units_of_the_last_place() {
-        let mut x = -90.0f32;
-        while x < 89.0 {
-            let exact = f64::from(x).exp();
-            let got = exp(x);
-            if x < -87.336_54 {
-                assert_eq!(got.to_bits(), 0);
-            } else if x < 88.722_83 {
-                let unit = exact * f64::from(f32::EPSILON);
-                let error = (f64::from(got) - exact).abs() / unit;
-                assert!(error < 3.0, "exp({x}) is off by {error} units");
+        for version in Version::all() {
+            let exp = |x| with_simd!(version, simd => exp(simd, x));
+            let mut x = -90.0f32;
+            while x < 89.0 {
+                let exact = f64::from(x).exp();
+                let got = exp(x);
+                if x < -87.336_54 {
+                    assert_eq!(got.to_bits(), 0);
+                } else if x < 88.722_83 {
+                    let unit = exact * f64::from(f32::EPSILON);
+                    let error = (f64::from(got) - exact).abs() / unit;
+                    assert!(error < 3.0, "exp({x}) is off by {error} units");
+                }
+                x += 0.001_7;
             }
-            x += 0.001_7;
+            assert_eq!(exp(f32::NEG_INFINITY).to_bits(), 0);
+            assert!(exp(100.0).is_infinite());
+            assert!(exp(f32::NAN).is_nan());
+            assert_eq!(exp(0.0).to_bits(), 1.0f32.to_bits());
         }
-        assert_eq!(exp(f32::NEG_INFINITY).to_bits(), 0);
-        assert!(exp(100.0).is_infinite());
-        assert!(exp(f32::NAN).is_nan());
-        assert_eq!(exp(0.0).to_bits(), 1.0f32.to_bits());
     }
 
     #[test]
     fn softmax_sums_to_one_and_keeps_the_order() {
-        let mut scores = values(100, 3);
-        let before = scores.clone();
-        softmax(&mut scores);
-        assert!((scores.iter().sum::<f32>() - 1.0).abs() < 1e-5);
-        for (i, a) in before.iter().enumerate() {
-            for (j, b) in before.iter().enumerate() {
-                assert!(a <= b || scores[i] >= scores[j]);
+        let before = values(100, 3);
+        for version in Version::all() {
+            let mut scores = before.clone();
+            with_simd!(version, simd => softmax_by(simd, &mut scores));
+            assert!((scores.iter().sum::<f32>() - 1.0).abs() < 1e-5);
+            for (i, a) in before.iter().enumerate() {
+                for (j, b) in before.iter().enumerate() {
+                    assert!(a <= b || scores[i] >= scores[j]);
+                }
             }
         }
     }

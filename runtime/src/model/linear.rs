@@ -7,24 +7,21 @@ use candle_core::quantized::{GgmlDType, QMatMul, QStorage, QTensor};
 use candle_core::{Device, Module, Storage, Tensor};
 
 use super::error::ModelError;
-#[cfg(target_arch = "x86_64")]
 use super::packed::Packed;
 
 /// One matrix, in the form that multiplies fastest here.
 #[derive(Clone, Debug)]
 pub(super) enum Matrix {
-    #[cfg(target_arch = "x86_64")]
-    Packed(Arc<Packed>),
+    Packed(Packed),
     Library(QMatMul),
 }
 
 impl Matrix {
     pub(super) fn new(weight: Arc<QTensor>) -> Result<Matrix, ModelError> {
-        #[cfg(target_arch = "x86_64")]
+        let weight = with_product(weight)?;
         if let Some(packed) = Packed::new(&weight)? {
-            return Ok(Matrix::Packed(Arc::new(packed)));
+            return Ok(Matrix::Packed(packed));
         }
-        let weight = with_vector_code(weight)?;
         Ok(Matrix::Library(QMatMul::from_arc(weight)?))
     }
 
@@ -36,7 +33,6 @@ impl Matrix {
         out: &mut Vec<f32>,
     ) -> Result<(), ModelError> {
         match self {
-            #[cfg(target_arch = "x86_64")]
             Matrix::Packed(packed) => packed.forward(rows, out),
             Matrix::Library(weight) => {
                 let shape = (rows.len() / n_in, n_in);
@@ -56,7 +52,6 @@ impl Matrix {
         indices: &[u32],
     ) -> Result<Vec<f32>, ModelError> {
         match self {
-            #[cfg(target_arch = "x86_64")]
             Matrix::Packed(packed) => {
                 let mut out = Vec::new();
                 for index in indices.iter().flat_map(|i| usize::try_from(*i)) {
@@ -178,20 +173,12 @@ pub(super) fn read<R>(
     Ok(use_values(&values[start..end]))
 }
 
-/// Turns weights of a type that the tensor library multiplies one element at
-/// a time into a type for which it has vector code.
-///
-/// The target has eight bits for the four or five of the source, so what
-/// this rounds is far below what the source has rounded already.
-fn with_vector_code(weight: Arc<QTensor>) -> Result<Arc<QTensor>, ModelError> {
-    match weight.dtype() {
-        GgmlDType::Q4_1
-        | GgmlDType::Q5_0
-        | GgmlDType::Q5_1
-        | GgmlDType::Q8_1 => {
-            let wide = weight.dequantize(&Device::Cpu)?;
-            Ok(Arc::new(QTensor::quantize(&wide, GgmlDType::Q8_0)?))
-        }
-        _ => Ok(weight),
+/// Turns weights of the type that files use for inputs alone, and that the
+/// tensor library does not multiply by, into one that is multiplied by here.
+fn with_product(weight: Arc<QTensor>) -> Result<Arc<QTensor>, ModelError> {
+    if weight.dtype() != GgmlDType::Q8_1 {
+        return Ok(weight);
     }
+    let wide = weight.dequantize(&Device::Cpu)?;
+    Ok(Arc::new(QTensor::quantize(&wide, GgmlDType::Q8_0)?))
 }

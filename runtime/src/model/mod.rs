@@ -20,10 +20,10 @@ mod linear;
 mod load;
 mod logits;
 mod names;
-#[cfg(target_arch = "x86_64")]
 mod packed;
 mod rope;
 mod safetensors;
+mod simd;
 mod tokenizer;
 mod transformer;
 mod weights;
