@@ -5,7 +5,7 @@ mod common;
 use std::collections::BTreeMap;
 
 use common::accepts;
-use maskwright_grammar_core::automaton::Recognizer;
+use maskwright_grammar_core::automaton::{Hint, Recognizer};
 use maskwright_json_schema::{Options, compile_value};
 use serde_json::{Value, json};
 
@@ -98,4 +98,43 @@ fn patterns_that_match_in_too_many_ways_are_refused() {
     let compiled = compile_value(&schema, &Options::widest()).expect("valid");
     let error = Recognizer::new(compiled.automaton).expect_err("too many");
     assert!(error.to_string().contains("patterns"), "{error}");
+}
+
+/// Keys that cannot be read into a dead end read what any key reads, so that
+/// a vocabulary is not walked for them.
+#[test]
+fn keys_that_cannot_die_say_so() {
+    let words = json!({
+        "patternProperties": {"foo|bar": true},
+        "additionalProperties": false,
+    });
+    let overlapping = json!({
+        "patternProperties": {"foo": {"const": 1}, "bar": {"const": 2}},
+        "additionalProperties": false,
+    });
+    // These are few, and are declared or not, once they were used.
+    let few = json!({"patternProperties": {"^[a-z]{2}$": {"type": "null"}}});
+    for (schema, text, want) in [
+        (&words, r#"{""#, true),
+        (&words, r#"{"xfo"#, true),
+        (&words, r#"{"foox"#, true),
+        (&few, r#"{""#, true),
+        (&few, r#"{"a"#, true),
+        (&few, r#"{"ab":null,""#, true),
+        // No value is right with both.
+        (&overlapping, r#"{""#, false),
+        (&json!({"propertyNames": {"pattern": "^foo"}}), r#"{""#, false),
+        (&json!({"propertyNames": {"pattern": "^foo"}}), r#"{"foo"#, true),
+    ] {
+        let compiled =
+            compile_value(schema, &Options::widest()).expect("valid");
+        let mut recognizer =
+            Recognizer::new(compiled.automaton.clone()).expect("it starts");
+        assert!(recognizer.push_bytes(text.as_bytes()).expect("no limit"));
+        let tops = recognizer.configuration().tops();
+        let [top] = tops else { panic!("one way: {tops:?}") };
+        let row = compiled.automaton.row(top.frame.state).expect("a row");
+        let never_dies = matches!(row.hint, Hint::Ends { .. });
+        assert_eq!(never_dies, want, "{schema} after {text}: {row:?}");
+    }
 }

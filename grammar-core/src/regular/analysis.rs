@@ -53,6 +53,9 @@ pub enum WordCount {
     Unknown,
 }
 
+/// How many states each of two searches looks at before the other one does.
+const FIRST_SHARE: usize = 32;
+
 /// Answers that belong to the whole automaton.
 #[derive(Debug, Default)]
 pub(super) struct Analyses {
@@ -231,18 +234,24 @@ impl Core {
         answer
     }
 
-    /// Looks for a state that is surely live. Where the way that is usually
-    /// short is not, another is tried before the budget is spent.
+    /// Looks for a state that is surely live, in two ways by turns, each time
+    /// twice as far: where one of them is long, the other may be short.
     fn search_live(&mut self, inner: &Inner, root: StateId) -> Answer {
         let budget = inner.limits.search_budget();
-        let mut nearest = LiveSearch::new(self, inner, root, Nearness::Bound);
-        if let Some(answer) = nearest.run(self, inner, budget / 4) {
-            return answer;
+        let mut searches = [Nearness::Bound, Nearness::Effort]
+            .map(|nearness| LiveSearch::new(self, inner, root, nearness));
+        let mut share = budget.min(FIRST_SHARE);
+        loop {
+            for search in &mut searches {
+                if let Some(answer) = search.run(self, inner, share) {
+                    return answer;
+                }
+            }
+            if share == budget {
+                return Answer::Unknown;
+            }
+            share = budget.min(2 * share);
         }
-        let mut other = LiveSearch::new(self, inner, root, Nearness::Effort);
-        let answer = other.run(self, inner, budget);
-        let answer = answer.or_else(|| nearest.run(self, inner, budget));
-        answer.unwrap_or(Answer::Unknown)
     }
 
     fn find_never_dies(&mut self, inner: &Inner, root: StateId) -> Answer {

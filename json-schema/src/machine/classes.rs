@@ -117,9 +117,18 @@ pub(crate) struct Explored {
 #[derive(Debug)]
 pub(crate) struct KeyClasses {
     pub(crate) languages: Box<[Language]>,
-    /// For each reachable tuple, the class of a key that ends there, and
-    /// what one that goes on may become.
-    tuples: FxHashMap<PatternStates, (u32, Classes)>,
+    tuples: FxHashMap<PatternStates, Ahead>,
+}
+
+/// What is ahead of a tuple.
+#[derive(Debug)]
+struct Ahead {
+    /// The class of a key that ends here.
+    class: u32,
+    /// What one may become.
+    may: Classes,
+    /// What is left in the end, whatever is read: one of these.
+    last: Box<[Classes]>,
 }
 
 impl Explored {
@@ -145,8 +154,11 @@ impl Explored {
         let classes = endless.then(|| graph.classes()).flatten();
         let Graph { tuples, ends, table, .. } = graph;
         let key_classes = classes.map(|classes| {
-            let ends = ends.into_iter().zip(classes);
-            let tuples = tuples.into_iter().zip(ends).collect();
+            let ahead = ends
+                .into_iter()
+                .zip(classes)
+                .map(|(class, (may, last))| Ahead { class, may, last });
+            let tuples = tuples.into_iter().zip(ahead).collect();
             KeyClasses { languages, tuples }
         });
         Ok(Some(Explored { table, open, key_classes }))
@@ -163,7 +175,21 @@ impl Explored {
 impl KeyClasses {
     /// The classes that a key may become after which `states` are left.
     pub(crate) fn of(&self, states: &[Option<regular::StateId>]) -> &[u64] {
-        self.tuples.get(states).map_or(&[], |(_, classes)| &classes[..])
+        self.tuples.get(states).map_or(&[], |ahead| &ahead.may[..])
+    }
+
+    /// Whether a key after which `states` are left can be made one of these
+    /// classes, and still can whatever else is read.
+    pub(crate) fn always_lead_to(
+        &self,
+        states: &[Option<regular::StateId>],
+        open: &[u64],
+    ) -> bool {
+        self.tuples.get(states).is_some_and(|ahead| {
+            ahead.last.iter().all(|last| {
+                last.iter().zip(open).any(|(last, open)| last & open != 0)
+            })
+        })
     }
 
     /// The class of a key that ends in `states`.
@@ -171,7 +197,7 @@ impl KeyClasses {
         &self,
         states: &[Option<regular::StateId>],
     ) -> Option<u32> {
-        self.tuples.get(states).map(|&(class, _)| class)
+        self.tuples.get(states).map(|ahead| ahead.class)
     }
 }
 
@@ -299,9 +325,9 @@ impl Graph {
         n_keys
     }
 
-    /// What can be reached from each tuple; `None` if any of it can be
-    /// reached by finitely many keys only.
-    fn classes(&self) -> Option<Vec<Classes>> {
+    /// What can be reached from each tuple, at all and in the end; `None` if
+    /// any of it can be reached by finitely many keys only.
+    fn classes(&self) -> Option<Vec<(Classes, Box<[Classes]>)>> {
         let reachable = self.closure();
         let all: Vec<Classes> = (0..self.tuples.len())
             .map(|from| {
@@ -337,7 +363,24 @@ impl Graph {
                 word & !endless.get(index).copied().unwrap_or(0) == 0
             })
         };
-        (0..self.tuples.len()).all(is_endless).then_some(all)
+        if !(0..self.tuples.len()).all(is_endless) {
+            return None;
+        }
+        // From the last ones, there is a way back from everywhere.
+        let is_last: Vec<bool> = (0..self.tuples.len())
+            .map(|to| {
+                members(&reachable[to]).all(|on| has(&reachable[on], to))
+            })
+            .collect();
+        let last = reachable.iter().map(|row| {
+            let last = members(row).filter(|&to| is_last[to]);
+            let mut last: Vec<_> = last.map(|to| all[to].clone()).collect();
+            last.sort_unstable();
+            last.dedup();
+            last.into()
+        });
+        let last: Vec<Box<[Classes]>> = last.collect();
+        Some(all.into_iter().zip(last).collect())
     }
 
     /// For each tuple, those that are reached by at least one code point.
@@ -451,6 +494,10 @@ mod tests {
 
     fn after(explored: &Explored, text: &str) -> Vec<u64> {
         let classes = explored.key_classes.as_ref().expect("endless classes");
+        sets(explored, classes.of(&states_after(classes, text)))
+    }
+
+    fn states_after(classes: &KeyClasses, text: &str) -> PatternStates {
         let mut states = starts(&classes.languages);
         for letter in text.chars() {
             for (state, language) in states.iter_mut().zip(&classes.languages)
@@ -460,7 +507,7 @@ mod tests {
                 });
             }
         }
-        sets(explored, classes.of(&states))
+        states
     }
 
     #[test]
@@ -471,6 +518,31 @@ mod tests {
         assert_eq!(after(&classes, "x-"), [1, 3]);
         assert_eq!(after(&classes, "x-y"), [3]);
         assert_eq!(after(&classes, "a"), [0, 2]);
+    }
+
+    #[test]
+    fn what_is_left_in_the_end_is_told_letter_by_letter() {
+        let explored = explore(&["ab|ba", "^x"], &[]);
+        let classes = explored.key_classes.as_ref().expect("endless classes");
+        let leads = |text: &str, sets: &[u64]| {
+            let open = (0..explored.table.len()).filter(|&class| {
+                let holding = explored.table.holding(class).first();
+                sets.contains(holding.unwrap_or(&0))
+            });
+            let mut classes_of_sets = Classes::new();
+            open.for_each(|class| set_bit(&mut classes_of_sets, class));
+            let states = states_after(classes, text);
+            classes.always_lead_to(&states, &classes_of_sets)
+        };
+        // Whatever comes, the first can still be made to hold; that the
+        // second holds is known after one letter.
+        assert!(leads("", &[1, 3]));
+        assert!(!leads("", &[1]));
+        assert!(!leads("", &[0, 2]));
+        assert!(leads("yb", &[1]));
+        assert!(!leads("yb", &[3]));
+        assert!(leads("xa", &[2, 3]));
+        assert!(!leads("xa", &[2]));
     }
 
     #[test]

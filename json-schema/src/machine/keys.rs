@@ -358,12 +358,23 @@ impl Machine {
         }
         .fill(spelling, &mut row)?;
         row.registers();
-        if let (Some(classes), Spelling::Between(tuple)) =
-            (&object.key_classes, spelling)
-            && self.never_ends(tuple, allowed, classes)
-        {
-            let base = self.prelude.key_at(Spelling::Between(()))?;
-            row.hint(Hint::Ends { base, least: 0 });
+        if let Spelling::Between(tuple) = spelling {
+            let least = match &object.key_classes {
+                Some(classes) => {
+                    let Tuple { states, .. } = self.parts.tuples.get(tuple);
+                    let never_dies =
+                        classes.always_lead_to(states, &allowed.others);
+                    never_dies.then_some(0)
+                }
+                None if object.leasts.is_empty() => {
+                    self.never_dies(tuple, languages)
+                }
+                None => None,
+            };
+            if let Some(least) = least {
+                let base = self.prelude.key_at(Spelling::Between(()))?;
+                row.hint(Hint::Ends { base, least });
+            }
         }
         Ok(row.build())
     }
@@ -382,19 +393,6 @@ impl Machine {
         let mut left = classes.of(states).iter().zip(&allowed.others);
         left.any(|(left, open)| left & open != 0)
             || allowed.has_name_in(names.lo, names.hi)
-    }
-
-    /// Whether whatever is read after `tuple` can become a key that may come.
-    fn never_ends(
-        &self,
-        tuple: u32,
-        allowed: &Viable,
-        classes: &KeyClasses,
-    ) -> bool {
-        let open = |index| allowed.others.get(index).copied().unwrap_or(0);
-        let left = classes.of(&self.parts.tuples.get(tuple).states);
-        let mut words = left.iter().enumerate();
-        !left.is_empty() && words.all(|(index, left)| left & !open(index) == 0)
     }
 
     fn key_close(

@@ -220,9 +220,13 @@ impl Machine {
         Ok(())
     }
 
-    /// The least number of code points that a string still needs, if any
-    /// text whatever can be completed after `tuple`.
-    fn never_dies(&self, tuple: u32, languages: &[Language]) -> Option<u32> {
+    /// The least number of code points that a string or key still needs, if
+    /// any text whatever can be completed after `tuple`.
+    pub(crate) fn never_dies(
+        &self,
+        tuple: u32,
+        languages: &[Language],
+    ) -> Option<u32> {
         let states = &self.parts.tuples.get(tuple).states;
         let (need, language) = (states.first()?.as_ref()?, languages.first()?);
         if language.never_dies(*need) != Answer::Yes {
