@@ -295,3 +295,32 @@ fn a_trace_is_a_page_that_needs_nothing_else() {
     let stderr = String::from_utf8_lossy(&output.stderr);
     assert!(stderr.contains(nowhere), "{stderr}");
 }
+
+#[test]
+fn a_result_tells_what_it_depends_on() {
+    let case = Case::new();
+    let plain = case.directory("plain", None);
+    let packed = case.gguf("packed.gguf", &[]);
+    let of =
+        |model: &Path, args: &[&str]| line(model, args)["fingerprint"].clone();
+    let one = of(&plain, &["--seed", "1", "--threads", "1"]);
+    assert_eq!(one["model"].as_str().map(str::len), Some(64), "{one}");
+    let computation = one["computation"].as_str().expect("a text");
+    assert!(computation.starts_with("cpu, "), "{one}");
+    assert!(computation.ends_with("F32"), "{one}");
+    // The number of threads changes nothing, so it is no part of it.
+    assert_eq!(of(&plain, &["--seed", "1", "--threads", "2"]), one);
+    assert_ne!(of(&packed, &["--seed", "1"])["model"], one["model"]);
+    let hot = of(&plain, &["--seed", "1", "--temperature", "2"]);
+    assert_ne!(hot["options"], one["options"]);
+}
+
+#[test]
+fn a_context_that_the_model_has_not_is_refused() {
+    let case = Case::new();
+    let model = case.directory("plain", None);
+    let output = generate(&model, &["--prompt", "abc", "--context", "601"]);
+    assert_eq!(output.status.code(), Some(4));
+    let stderr = String::from_utf8_lossy(&output.stderr);
+    assert!(stderr.contains("601") && stderr.contains("600"), "{stderr}");
+}

@@ -3,7 +3,8 @@
 use std::{
     fmt,
     ops::ControlFlow,
-    sync::Arc,
+    path::PathBuf,
+    sync::{Arc, OnceLock},
     time::{Duration, Instant},
 };
 
@@ -11,6 +12,7 @@ use super::{
     beam,
     chat::ChatTemplate,
     error::GenerateError,
+    fingerprint::{Fingerprint, options_digest},
     guide::{Guide, Shared},
     heal::{self, Healing},
     request::{Prompt, Request, Search, sample_seed},
@@ -25,7 +27,7 @@ use crate::{
     compiled::{BindError, CompiledGrammar},
     grammar::{Grammar, SchemaOptions},
     mask::TokenTrie,
-    model::{LoadedModel, Model, ModelError, ModelTokenizer},
+    model::{LoadedModel, Model, ModelError, ModelTokenizer, content_digest},
     pipeline::{Pipeline, SamplingOptions, TruncationOptions},
     vocabulary::Vocabulary,
 };
@@ -66,6 +68,10 @@ pub struct Generator {
     pub(super) encoder: Arc<dyn Encoder>,
     pub(super) trie: Arc<TokenTrie>,
     chat: ChatTemplate,
+    /// Where the model came from.
+    path: Option<PathBuf>,
+    /// The digest of what lies there, once it was asked for.
+    digest: OnceLock<String>,
 }
 
 impl Generator {
@@ -75,15 +81,17 @@ impl Generator {
     ///
     /// Fails when the model's chat template cannot be read.
     pub fn new(loaded: LoadedModel) -> Result<Generator, GenerateError> {
-        let LoadedModel { model, tokenizer, .. } = loaded;
+        let LoadedModel { model, tokenizer, path, .. } = loaded;
         let chat = ChatTemplate::new(
             tokenizer.chat_template(),
             tokenizer.begin_text(),
             tokenizer.end_text(),
         )?;
         let vocabulary = Arc::clone(tokenizer.vocabulary());
-        let generator =
-            Generator::from_parts(model, tokenizer, vocabulary, chat);
+        let generator = Generator {
+            path: Some(path),
+            ..Generator::from_parts(model, tokenizer, vocabulary, chat)
+        };
         generator.trie.warm_up(&SchemaOptions::default());
         Ok(generator)
     }
@@ -96,13 +104,43 @@ impl Generator {
         chat: ChatTemplate,
     ) -> Generator {
         let trie = Arc::new(TokenTrie::new(vocabulary));
-        Generator { session: Session::new(model), encoder, trie, chat }
+        Generator {
+            session: Session::new(model),
+            encoder,
+            trie,
+            chat,
+            path: None,
+            digest: OnceLock::new(),
+        }
     }
 
     /// Creates a generator over single bytes with a model that has learned
     /// nothing, for examples and tests.
     pub fn toy() -> Generator {
         toy::generator()
+    }
+
+    /// Returns what a result of this request depends on beside prompt, grammar
+    /// and seed. The first call reads the model's files once more, for their
+    /// digest.
+    ///
+    /// # Errors
+    ///
+    /// Fails when a file cannot be read any more.
+    pub fn fingerprint(
+        &self,
+        request: &Request,
+    ) -> Result<Fingerprint, ModelError> {
+        if let (Some(path), None) = (&self.path, self.digest.get()) {
+            // Another thread may have been faster; it has read the same.
+            let _ = self.digest.set(content_digest(path)?);
+        }
+        Ok(Fingerprint {
+            model: self.digest.get().cloned(),
+            computation: self.session.model().describe(),
+            version: env!("CARGO_PKG_VERSION"),
+            options: options_digest(request),
+        })
     }
 
     /// Returns the vocabulary.

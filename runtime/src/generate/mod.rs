@@ -43,6 +43,7 @@ mod detokenise;
 mod draw;
 mod engine;
 mod error;
+mod fingerprint;
 mod generator;
 mod guide;
 mod heal;
@@ -61,6 +62,7 @@ pub use chat::{ChatError, ChatTemplate, Message, Role};
 pub use detokenise::Detokeniser;
 pub use engine::{CacheUse, Engine, EngineOptions, Event, RequestId};
 pub use error::GenerateError;
+pub use fingerprint::Fingerprint;
 pub use generator::{Encoder, Generator};
 pub use request::{
     Beams, Boundaries, EarlyStopping, LengthPenalty, Prompt, Request, Search,

@@ -3,6 +3,8 @@
 use std::io;
 use std::path::PathBuf;
 
+use super::memory::MemoryPlan;
+
 /// The architectures that [`load`](crate::model::load) builds, by the name
 /// that files give them.
 pub const SUPPORTED_ARCHITECTURES: &[&str] =
@@ -88,6 +90,19 @@ pub enum ModelError {
         limit: usize,
         /// The length that the sequence would have.
         asked: usize,
+    },
+    /// The model would not fit in memory.
+    #[error(
+        "the model needs {} bytes for its weights and {} for the keys and \
+         values of {} tokens, and {available} are free; take a smaller or a \
+         more strongly quantised model, or ask for a shorter context",
+        plan.weights, plan.cache(), plan.n_tokens
+    )]
+    Memory {
+        /// What it would take.
+        plan: MemoryPlan,
+        /// What there is, in bytes.
+        available: u64,
     },
     /// The keys and values of a request would not fit in memory.
     #[error(

@@ -9,6 +9,7 @@ use super::config::Config;
 use super::defaults;
 use super::error::ModelError;
 use super::gguf::Gguf;
+use super::memory::MemoryPlan;
 use super::safetensors::Safetensors;
 use super::tokenizer::ModelTokenizer;
 use super::transformer::Transformer;
@@ -31,6 +32,8 @@ pub struct LoadedModel {
     /// it may change the result, or be a remark of the program that wrote
     /// the file.
     pub warnings: Vec<String>,
+    /// What it takes in memory.
+    pub plan: MemoryPlan,
 }
 
 /// How a model is loaded.
@@ -42,6 +45,10 @@ pub struct LoadOptions {
     /// the shorter context by default and takes the long factors if more is
     /// asked for.
     pub context_length: Option<usize>,
+    /// How many bytes weights, keys and values may take; what the machine or
+    /// the container has to spare if nothing is said. A model that needs more
+    /// is refused before its weights are read.
+    pub memory: Option<u64>,
 }
 
 /// Loads a model from a GGUF file, or from a directory of safetensors with
@@ -76,7 +83,11 @@ fn load_gguf(
     options: &LoadOptions,
 ) -> Result<LoadedModel, ModelError> {
     let mut gguf = Gguf::open(path)?;
-    let config = Config::from_gguf(&mut gguf, options.context_length)?;
+    let asked = options.context_length;
+    let config = Config::from_gguf(&mut gguf, asked)?;
+    let files = super::gguf::parts_of(path);
+    let plan = MemoryPlan::new(&files, &config, asked, options.memory)?;
+    plan.check()?;
     let tokenizer = ModelTokenizer::from_gguf(&gguf, config.vocab_size)?;
     let defaults = defaults::from_gguf(&gguf);
     let warnings = warnings(&config);
@@ -87,6 +98,7 @@ fn load_gguf(
         defaults,
         path: path.to_owned(),
         warnings,
+        plan,
     })
 }
 
@@ -97,10 +109,13 @@ fn load_directory(
     let config_path = path.join("config.json");
     let text = fs::read_to_string(&config_path)
         .map_err(|error| ModelError::read(&config_path, error))?;
-    let config =
-        Config::from_json(&config_path, &text, options.context_length)?;
-    let tokenizer = ModelTokenizer::from_directory(path, config.vocab_size)?;
+    let asked = options.context_length;
+    let config = Config::from_json(&config_path, &text, asked)?;
     let files = Safetensors::open(path)?;
+    let plan =
+        MemoryPlan::new(&files.paths(), &config, asked, options.memory)?;
+    plan.check()?;
+    let tokenizer = ModelTokenizer::from_directory(path, config.vocab_size)?;
     let defaults = defaults::from_directory(path)?;
     let warnings = warnings(&config);
     let model = Transformer::load(config, Weights::from_safetensors(files))?;
@@ -110,6 +125,7 @@ fn load_directory(
         defaults,
         path: path.to_owned(),
         warnings,
+        plan,
     })
 }
 

@@ -19,6 +19,7 @@ mod kernels;
 mod linear;
 mod load;
 mod logits;
+mod memory;
 mod names;
 mod packed;
 mod rope;
@@ -37,12 +38,14 @@ mod transformer_tests;
 
 pub use cache::{BLOCK_LEN, KvCache, KvLayout};
 pub use digest::content_digest;
+pub(crate) use download::to_hex;
 pub use error::{ModelError, SUPPORTED_ARCHITECTURES};
 pub use gguf::{
     Array as GgufArray, BlockType as GgufBlockType, Gguf, Value as GgufValue,
 };
 pub use load::{LoadOptions, LoadedModel, load, load_with};
 pub use logits::{Logits, Want};
+pub use memory::MemoryPlan;
 pub use tokenizer::ModelTokenizer;
 
 use std::fmt::Debug;
@@ -79,6 +82,13 @@ pub trait Model: Debug + Send + Sync {
 
     /// Returns the number of positions that a sequence may have.
     fn context_length(&self) -> usize;
+
+    /// Returns in words what computes with what: the processor's vectors, and
+    /// the number formats of the weights. Two models that differ in it may
+    /// differ in the last bits of their logits.
+    fn describe(&self) -> String {
+        "unknown".to_owned()
+    }
 
     /// Returns an empty cache for one sequence.
     fn new_cache(&self) -> KvCache;

@@ -12,7 +12,10 @@ const NOT_IN_GGUF: &[&str] = &["qwen2-window", "gemma3-scale"];
 
 fn load(reference: &Reference, path: &Path) -> LoadedModel {
     let is_long = reference.name.ends_with("-long");
-    let options = LoadOptions { context_length: is_long.then_some(64) };
+    let options = LoadOptions {
+        context_length: is_long.then_some(64),
+        ..LoadOptions::default()
+    };
     let loaded = load_with(path, &options).expect(&reference.name);
     assert_eq!(loaded.warnings, [""; 0], "{}", reference.name);
     loaded
@@ -76,4 +79,46 @@ fn gguf_files_of_each_architecture_do_so_too() {
         let difference = difference(&reference, &rows);
         assert!(difference < 1e-4, "{}: {difference}", reference.name);
     }
+}
+
+#[test]
+fn a_model_that_does_not_fit_is_refused_with_the_numbers() {
+    let reference = &references()[0];
+    let directory = tempfile::tempdir().expect("a directory");
+    reference.write_directory(directory.path());
+    let weights = directory.path().join("model.safetensors");
+    let weights = weights.metadata().expect("a file").len();
+    // Keys and values of 2 layers, 2 heads of 8, in 4 bytes.
+    let cache = 64 * 2 * 2 * 2 * 8 * 4;
+    for (context_length, memory, fits) in [
+        (None, weights, true),
+        (None, weights - 1, false),
+        (Some(64), weights + cache, true),
+        (Some(64), weights + cache - 1, false),
+    ] {
+        let options = LoadOptions { context_length, memory: Some(memory) };
+        match load_with(directory.path(), &options) {
+            Ok(_) => assert!(fits),
+            Err(error) => {
+                let text = error.to_string();
+                assert!(!fits, "{text}");
+                assert!(text.contains(&weights.to_string()), "{text}");
+                assert!(text.contains(&memory.to_string()), "{text}");
+            }
+        }
+    }
+}
+
+#[test]
+fn tensors_that_nobody_reads_are_refused_by_name() {
+    let mut reference = references().swap_remove(0);
+    reference.config["model_type"] = "mistral".into();
+    let directory = tempfile::tempdir().expect("a directory");
+    let mut biased = references().swap_remove(1);
+    assert_eq!(biased.name, "llama-biases");
+    biased.config = reference.config.clone();
+    biased.write_directory(directory.path());
+    let error = load_with(directory.path(), &LoadOptions::default());
+    let error = error.expect_err("biases that mistral has not").to_string();
+    assert!(error.contains(".bias") && error.contains("more"), "{error}");
 }

@@ -11,9 +11,9 @@
 //! A forward pass takes any number of sequences, each with any number of new
 //! tokens. All their tokens go through the matrix products as rows of one
 //! matrix, and only attention looks at which row belongs to which sequence.
-//! A row is computed in one order whatever stands beside it, so with weights
-//! whose product is row-invariant (the quantised types but Q6_K) feeding a
-//! prompt whole, in chunks or in a batch gives the same bits.
+//! A row is computed in one order whatever stands beside it and on however
+//! many threads, so that feeding a prompt whole, in chunks, in a batch or
+//! after a shared beginning gives the same bits.
 
 use rayon::prelude::*;
 
@@ -24,6 +24,7 @@ use super::kernels;
 use super::linear::{Linear, Matrix};
 use super::names::{Name, Part};
 use super::rope::{Angles, Rope};
+use super::simd::Version;
 use super::weights::Weights;
 use super::{Feed, Logits, Model};
 
@@ -41,6 +42,8 @@ pub(super) struct Transformer {
     layers: Vec<Layer>,
     output_norm: Vec<f32>,
     output: Linear,
+    /// The number formats of the weights.
+    formats: String,
 }
 
 #[derive(Debug)]
@@ -116,6 +119,7 @@ impl Transformer {
             layers,
             output_norm: norm(&config, &mut weights, Name::OutputNorm, width)?,
             output: Linear::single(output, width, vocab_size),
+            formats: weights.formats(),
             config,
         };
         weights.finish()?;
@@ -383,6 +387,10 @@ impl Model for Transformer {
 
     fn context_length(&self) -> usize {
         self.config.context_length
+    }
+
+    fn describe(&self) -> String {
+        format!("cpu, {}; {}", Version::best().name(), self.formats)
     }
 
     fn new_cache(&self) -> KvCache {

@@ -24,6 +24,8 @@ const PREFIXES: &[(&str, &str)] = &[
 pub(super) struct Weights<'a> {
     source: Source<'a>,
     taken: BTreeSet<String>,
+    /// The number formats of the matrices that were read.
+    formats: BTreeSet<String>,
 }
 
 enum Source<'a> {
@@ -33,7 +35,7 @@ enum Source<'a> {
 
 impl<'a> Weights<'a> {
     pub(super) fn from_gguf(gguf: &'a mut Gguf) -> Weights<'a> {
-        Weights { source: Source::Gguf(gguf), taken: BTreeSet::new() }
+        Weights::new(Source::Gguf(gguf))
     }
 
     pub(super) fn from_safetensors(files: Safetensors) -> Weights<'a> {
@@ -44,7 +46,19 @@ impl<'a> Weights<'a> {
         let found = PREFIXES.iter().find(has).or(PREFIXES.first());
         let (body, head) = found.copied().unwrap_or_default();
         let source = Source::Safetensors { files, body, head };
-        Weights { source, taken: BTreeSet::new() }
+        Weights::new(source)
+    }
+
+    fn new(source: Source<'a>) -> Weights<'a> {
+        let (taken, formats) = (BTreeSet::new(), BTreeSet::new());
+        Weights { source, taken, formats }
+    }
+
+    /// Returns the number formats of the matrices that were read.
+    pub(super) fn formats(&self) -> String {
+        let formats: Vec<&str> =
+            self.formats.iter().map(String::as_str).collect();
+        formats.join(", ")
     }
 
     /// Returns how the source calls a tensor.
@@ -96,6 +110,7 @@ impl<'a> Weights<'a> {
             }
         };
         self.taken.insert(key);
+        self.formats.insert(format!("{:?}", tensor.dtype()));
         Ok(Arc::new(tensor))
     }
 

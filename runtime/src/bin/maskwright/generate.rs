@@ -196,10 +196,14 @@ pub(crate) fn run(args: &GenerateArgs) -> Result<(), Fail> {
     trace::keep(&mut made, args.logprobs);
     let is_constrained = request.grammar.is_some();
     if args.json_output {
+        let fingerprint =
+            generator.fingerprint(&request).map_err(Fail::model)?;
+        let fingerprint = generated::fingerprint(&fingerprint);
         let mut stdout = io::stdout().lock();
         for (index, one) in made.iter().enumerate() {
             let mut line = generated::line(index, one, &vocabulary, warnings);
             line["sampling"] = sampling.to_json();
+            line["fingerprint"] = fingerprint.clone();
             line["sampling_warnings"] = texts(&sampling.warnings).into();
             writeln!(stdout, "{line}").map_err(Fail::write)?;
         }

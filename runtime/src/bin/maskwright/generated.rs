@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use maskwright::{
-    generate::{Generation, TokenTrace},
+    generate::{Fingerprint, Generation, TokenTrace},
     vocabulary::{TokenId, Vocabulary},
 };
 use serde_json::{Value, json};
@@ -56,6 +56,16 @@ pub(crate) fn line(
             .map_or(Value::Null, |end| record(end, vocabulary));
     }
     line
+}
+
+/// Returns what the result depends on beside prompt, grammar and seed.
+pub(crate) fn fingerprint(fingerprint: &Fingerprint) -> Value {
+    json!({
+        "model": fingerprint.model,
+        "computation": fingerprint.computation,
+        "version": fingerprint.version,
+        "options": fingerprint.options,
+    })
 }
 
 /// Returns the record of a token.

@@ -2,6 +2,7 @@
 
 use std::{
     io::{self, Write},
+    num::NonZeroUsize,
     time::Instant,
 };
 
@@ -30,17 +31,30 @@ pub(crate) struct ModelSelection {
     /// longer of their two only if it is asked for here
     #[arg(long, value_name = "TOKENS")]
     pub(crate) context: Option<usize>,
+    /// How many threads compute; as many as there are cores if nothing is
+    /// said. What comes out is the same on any number
+    #[arg(long, value_name = "N")]
+    pub(crate) threads: Option<NonZeroUsize>,
 }
 
 impl ModelSelection {
     /// Finds or fetches the model and loads it, saying so on standard error.
     pub(crate) fn load(&self) -> Result<LoadedModel, Fail> {
+        if let Some(n) = self.threads {
+            let pool = rayon::ThreadPoolBuilder::new().num_threads(n.get());
+            pool.build_global().map_err(|error| {
+                Fail::usage(format!("cannot start {n} threads: {error}"))
+            })?;
+        }
         let progress = TerminalProgress::stderr();
         let source = ModelSource::parse(self.model.as_deref());
         let path = resolve(&source, &progress).map_err(Fail::model)?;
         let started = Instant::now();
         progress.note(&format!("loading {}", path.display()));
-        let options = LoadOptions { context_length: self.context };
+        let options = LoadOptions {
+            context_length: self.context,
+            ..LoadOptions::default()
+        };
         let loaded = model::load_with(&path, &options).map_err(Fail::model)?;
         for warning in &loaded.warnings {
             progress.note(&format!("warning: {warning}"));

@@ -57,6 +57,11 @@ impl Safetensors {
         Ok(all)
     }
 
+    /// Returns the files.
+    pub(super) fn paths(&self) -> Vec<&Path> {
+        self.files.iter().map(|(path, _)| path.as_path()).collect()
+    }
+
     /// Returns the names of all tensors, in their order as texts.
     pub(super) fn names(&self) -> impl Iterator<Item = &str> {
         self.tensors.keys().map(String::as_str)

@@ -134,6 +134,19 @@ impl Version {
         Version::Portable(Portable)
     }
 
+    /// Returns what the version is called.
+    pub(super) fn name(self) -> &'static str {
+        match self {
+            #[cfg(target_arch = "x86_64")]
+            Version::Avx512(_) => "avx512-vnni",
+            #[cfg(target_arch = "x86_64")]
+            Version::AvxVnni(_) => "avx-vnni",
+            #[cfg(target_arch = "x86_64")]
+            Version::Avx2(_) => "avx2",
+            Version::Portable(_) => "portable",
+        }
+    }
+
     /// Returns every version for this processor, the portable one last.
     #[cfg(test)]
     pub(super) fn all() -> Vec<Version> {
