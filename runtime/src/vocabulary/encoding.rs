@@ -118,7 +118,7 @@ fn decode_spaced(piece: &str, marker: char, bytes: &mut Vec<u8>) {
 }
 
 /// Reads a byte written as `<0x0A>`.
-pub(super) fn parse_byte_piece(piece: &str) -> Option<u8> {
+pub(crate) fn parse_byte_piece(piece: &str) -> Option<u8> {
     let digits = piece.strip_prefix("<0x")?.strip_suffix('>')?;
     let is_hex = digits.bytes().all(|digit| digit.is_ascii_hexdigit());
     (digits.len() == 2 && is_hex)

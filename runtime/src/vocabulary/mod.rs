@@ -41,6 +41,8 @@ mod tokenizer_json;
 #[cfg(test)]
 mod tests;
 
+#[cfg(feature = "generator")]
+pub(crate) use encoding::parse_byte_piece;
 pub use end_tokens::WELL_KNOWN_END_TOKENS;
 pub use error::VocabularyError;
 pub use gguf::GgufTokenizer;

@@ -1,21 +1,25 @@
 //! The tokenizer of a GGUF file, rebuilt from its metadata.
 
-use tokenizers::decoders::byte_level::ByteLevel;
+use std::sync::Arc;
+
 use tokenizers::models::bpe::{BPE, Vocab};
 use tokenizers::{AddedToken, Tokenizer};
 
 use super::pre_tokenizer::Rule;
-use super::{ModelTokenizer, sentence_piece, with_width};
+use super::sentence_piece::{Parts, SentencePiece};
+use super::special::{Cutter, Special};
+use super::{Encoder, ModelTokenizer, with_width};
 use crate::model::error::ModelError;
 use crate::model::gguf::Gguf;
-use crate::vocabulary::{GgufTokenizer, Vocabulary};
+use crate::vocabulary::{GgufTokenizer, Vocabulary, parse_byte_piece};
 
 /// The numbers of `tokenizer.ggml.token_type` that the encoder looks at.
-pub(super) mod token_type {
-    pub(in super::super) const NORMAL: u64 = 1;
-    pub(in super::super) const UNKNOWN: u64 = 2;
-    pub(in super::super) const CONTROL: u64 = 3;
-    pub(in super::super) const USER_DEFINED: u64 = 4;
+mod token_type {
+    pub(super) const NORMAL: u64 = 1;
+    pub(super) const UNKNOWN: u64 = 2;
+    pub(super) const CONTROL: u64 = 3;
+    pub(super) const USER_DEFINED: u64 = 4;
+    pub(super) const BYTE: u64 = 6;
 }
 
 /// The token table of a file.
@@ -45,26 +49,26 @@ impl<'a> Pieces<'a> {
     }
 
     /// Returns the id of each token.
-    pub(super) fn ids(&self) -> Vocab {
+    fn ids(&self) -> Vocab {
         (0..).zip(&self.texts).map(|(id, s)| ((*s).to_owned(), id)).collect()
     }
 
-    /// Returns the tokens of one type.
-    pub(super) fn of_type(
-        &self,
-        wanted: u64,
-    ) -> impl Iterator<Item = (usize, &'a str)> {
-        self.texts
-            .iter()
-            .zip(&self.types)
-            .enumerate()
-            .filter(move |(_, (_, kind))| **kind == wanted)
-            .map(|(index, (text, _))| (index, *text))
+    /// Returns the tokens that are written whole in a text.
+    fn special(&self) -> impl Iterator<Item = (u32, &'a str)> {
+        use token_type::{CONTROL, UNKNOWN, USER_DEFINED};
+        self.of_types(&[CONTROL, UNKNOWN, USER_DEFINED])
+            .filter(|(_, text)| !text.is_empty())
     }
 
-    /// Returns the tokens that merging can arrive at.
-    pub(super) fn mergeable(&self) -> impl Iterator<Item = (usize, &'a str)> {
-        self.of_type(token_type::NORMAL)
+    /// Returns the tokens of some types, with their ids.
+    fn of_types(
+        &self,
+        wanted: &[u64],
+    ) -> impl Iterator<Item = (u32, &'a str)> {
+        (0..)
+            .zip(self.texts.iter().zip(&self.types))
+            .filter(move |(_, (_, kind))| wanted.contains(kind))
+            .map(|(id, (text, _))| (id, *text))
     }
 }
 
@@ -76,16 +80,16 @@ pub(super) fn build(
     let model =
         need(gguf.text("tokenizer.ggml.model")?, "tokenizer.ggml.model")?;
     let pieces = Pieces::read(gguf)?;
-    let (mut tokenizer, adds_begin) = match model {
-        "gpt2" => byte_level(gguf, &pieces)?,
+    let (encoder, adds_begin, defaults) = match model {
+        "gpt2" => {
+            let (encoder, adds_begin) = byte_level(gguf, &pieces)?;
+            (Encoder::Library(encoder), adds_begin, [None, None])
+        }
         "llama" => {
-            let scores = need(
-                gguf.floats("tokenizer.ggml.scores")?,
-                "tokenizer.ggml.scores",
-            )?;
-            let add_space =
-                gguf.flag("tokenizer.ggml.add_space_prefix")?.unwrap_or(true);
-            (sentence_piece::build(&pieces, &scores, add_space)?, true)
+            let encoder = sentence_piece(gguf, &pieces)?;
+            // What SentencePiece takes where nothing else is said.
+            let defaults = [Some(1), Some(2)];
+            (Encoder::SentencePiece(Arc::new(encoder)), true, defaults)
         }
         other => {
             return Err(ModelError::Tokenizer(format!(
@@ -94,11 +98,19 @@ pub(super) fn build(
             )));
         }
     };
-    add_special(&mut tokenizer, &pieces)?;
-    let begin = token_id(gguf, "bos")?;
-    let end = token_id(gguf, "eos")?;
-    let adds_begin =
-        gguf.flag("tokenizer.ggml.add_bos_token")?.unwrap_or(adds_begin);
+    let [begin, end] = defaults;
+    let begin = token_id(gguf, &pieces, "bos")?.or(begin);
+    let end = token_id(gguf, &pieces, "eos")?.or(end);
+    let added = |kind: &str, default: bool, id: Option<u32>| {
+        let key = format!("tokenizer.ggml.add_{kind}_token");
+        match (gguf.flag(&key)?.unwrap_or(default), id) {
+            (true, None) => Err(ModelError::Tokenizer(format!(
+                "the {kind} token is to be added, but \
+                 tokenizer.ggml.{kind}_token_id is not set"
+            ))),
+            (is_added, id) => Ok(id.filter(|_| is_added)),
+        }
+    };
     let text_of = |id: Option<u32>| {
         id.and_then(|id| pieces.texts.get(usize::try_from(id).ok()?))
             .map(|text| (*text).to_owned())
@@ -106,15 +118,64 @@ pub(super) fn build(
     };
     let vocabulary = vocabulary(gguf, model, &pieces)?;
     Ok(ModelTokenizer {
-        tokenizer,
+        encoder,
         vocabulary: with_width(vocabulary, n_logits)?,
-        prefix: begin.filter(|_| adds_begin),
+        prefix: added("bos", adds_begin, begin)?,
+        suffix: added("eos", false, end)?,
         begin_text: text_of(begin),
         end_text: text_of(end),
         chat_template: gguf
             .text("tokenizer.chat_template")?
             .map(str::to_owned),
     })
+}
+
+/// SentencePiece, with what its family does otherwise.
+fn sentence_piece(
+    gguf: &Gguf,
+    pieces: &Pieces<'_>,
+) -> Result<SentencePiece, ModelError> {
+    const SCORES: &str = "tokenizer.ggml.scores";
+    let scores = need(gguf.floats(SCORES)?, SCORES)?;
+    if scores.len() != pieces.texts.len() {
+        return Err(ModelError::Tokenizer(format!(
+            "{} tokens, but {} scores",
+            pieces.texts.len(),
+            scores.len()
+        )));
+    }
+    let name = gguf.text("general.name")?.unwrap_or("").to_lowercase();
+    let is_phi_3 = name.contains("phi-3") || name.contains("phi3");
+    let special: Vec<Special<'_>> = pieces
+        .special()
+        .map(|(id, text)| Special {
+            id,
+            text,
+            // Files do not say it; llama.cpp goes by the name, too.
+            strips_right: is_phi_3
+                && !matches!(text, "<unk>" | "<s>" | "<|endoftext|>"),
+        })
+        .collect();
+    let bytes = pieces
+        .of_types(&[token_type::BYTE])
+        .filter_map(|(id, text)| Some((parse_byte_piece(text)?, id)));
+    let is_joined = |kind: &u64| *kind != token_type::BYTE;
+    let joined = (0..)
+        .zip(pieces.texts.iter().zip(&pieces.types).zip(&scores))
+        .filter(|(_, ((_, kind), _))| is_joined(kind))
+        .map(|(id, ((text, _), score))| (id, *text, *score));
+    Ok(SentencePiece::new(Parts {
+        pieces: joined.collect(),
+        bytes: bytes.collect(),
+        unknown: pieces
+            .of_types(&[token_type::UNKNOWN])
+            .next()
+            .map(|(id, _)| id),
+        special: Cutter::new(&special)?,
+        adds_space: gguf
+            .flag("tokenizer.ggml.add_space_prefix")?
+            .unwrap_or(true),
+    }))
 }
 
 /// Byte-level BPE; also returns whether it adds the begin token by default.
@@ -142,29 +203,28 @@ fn byte_level(
         .map_err(failed)?;
     let mut tokenizer = Tokenizer::new(model);
     tokenizer.with_pre_tokenizer(Some(rule.build()?));
-    tokenizer.with_decoder(Some(ByteLevel::default()));
+    add_special(&mut tokenizer, pieces)?;
     Ok((tokenizer, rule.adds_begin))
 }
 
-/// Tells the encoder which tokens are written whole in a text.
+/// Tells the library which tokens are written whole in a text.
 fn add_special(
     tokenizer: &mut Tokenizer,
     pieces: &Pieces<'_>,
 ) -> Result<(), ModelError> {
-    let added = |kind: u64, special: bool| {
+    let added = |kinds: &[u64], special: bool| {
         pieces
-            .of_type(kind)
+            .of_types(kinds)
             .filter(|(_, text)| !text.is_empty())
             .map(move |(_, text)| {
                 AddedToken::from(text, special).normalized(false)
             })
             .collect::<Vec<_>>()
     };
+    let named = [token_type::CONTROL, token_type::UNKNOWN];
+    tokenizer.add_special_tokens(added(&named, true)).map_err(failed)?;
     tokenizer
-        .add_special_tokens(added(token_type::CONTROL, true))
-        .map_err(failed)?;
-    tokenizer
-        .add_tokens(added(token_type::USER_DEFINED, false))
+        .add_tokens(added(&[token_type::USER_DEFINED], false))
         .map_err(failed)?;
     Ok(())
 }
@@ -176,7 +236,7 @@ fn vocabulary(
 ) -> Result<Vocabulary, ModelError> {
     let mut end_tokens = Vec::new();
     for name in ["eos", "eot", "eom"] {
-        end_tokens.extend(token_id(gguf, name)?);
+        end_tokens.extend(token_id(gguf, pieces, name)?);
     }
     end_tokens.sort_unstable();
     end_tokens.dedup();
@@ -193,9 +253,22 @@ fn vocabulary(
     Ok(Vocabulary::from_gguf_metadata(&data)?)
 }
 
-fn token_id(gguf: &Gguf, name: &str) -> Result<Option<u32>, ModelError> {
+fn token_id(
+    gguf: &Gguf,
+    pieces: &Pieces<'_>,
+    name: &str,
+) -> Result<Option<u32>, ModelError> {
     let key = format!("tokenizer.ggml.{name}_token_id");
-    Ok(gguf.integer(&key)?.and_then(|id| u32::try_from(id).ok()))
+    let Some(id) = gguf.integer(&key)? else { return Ok(None) };
+    let n_tokens = pieces.texts.len();
+    match u32::try_from(id) {
+        Ok(id) if usize::try_from(id).is_ok_and(|id| id < n_tokens) => {
+            Ok(Some(id))
+        }
+        _ => Err(ModelError::Tokenizer(format!(
+            "{key} = {id} is not among the {n_tokens} tokens"
+        ))),
+    }
 }
 
 fn need<T>(value: Option<T>, key: &str) -> Result<T, ModelError> {
@@ -211,4 +284,135 @@ fn need<T>(value: Option<T>, key: &str) -> Result<T, ModelError> {
 )]
 pub(super) fn failed(error: impl ToString) -> ModelError {
     ModelError::Tokenizer(error.to_string())
+}
+
+#[cfg(test)]
+mod tests {
+    use candle_core::quantized::gguf_file::{Value, write};
+
+    use super::*;
+
+    type Entries = Vec<(&'static str, Value)>;
+
+    fn texts(texts: &[&str]) -> Value {
+        let text = |text: &&str| Value::String((*text).to_owned());
+        Value::Array(texts.iter().map(text).collect())
+    }
+
+    /// A SentencePiece vocabulary: `<s>` is 1, `</s>` 2, `<|end|>` 3.
+    fn pieces() -> Entries {
+        let types = [2, 3, 3, 3, 4, 1, 1, 1, 5];
+        let scores = [0.0, 0.0, 0.0, 0.0, 0.0, -1.0, -2.0, -3.0, -4.0f32];
+        vec![
+            ("tokenizer.ggml.model", Value::String("llama".into())),
+            (
+                "tokenizer.ggml.tokens",
+                texts(&[
+                    "<unk>",
+                    "<s>",
+                    "</s>",
+                    "<|end|>",
+                    "\n\n",
+                    "\u{2581}a",
+                    "a",
+                    "\u{2581}",
+                    "b",
+                ]),
+            ),
+            (
+                "tokenizer.ggml.token_type",
+                Value::Array(types.map(Value::I32).to_vec()),
+            ),
+            (
+                "tokenizer.ggml.scores",
+                Value::Array(scores.map(Value::F32).to_vec()),
+            ),
+        ]
+    }
+
+    fn build_from(
+        entries: Entries,
+        more: Entries,
+    ) -> Result<ModelTokenizer, ModelError> {
+        let directory = tempfile::tempdir().expect("a temporary directory");
+        let path = directory.path().join("m.gguf");
+        let mut file = std::fs::File::create(&path).expect("a file");
+        let entries: Vec<(&str, &Value)> = entries
+            .iter()
+            .filter(|(key, _)| more.iter().all(|(other, _)| other != key))
+            .chain(&more)
+            .map(|(key, value)| (*key, value))
+            .collect();
+        write(&mut file, &entries, &[]).expect("written");
+        build(&Gguf::open(&path).expect("valid"), 9)
+    }
+
+    fn encode(more: Entries, text: &str) -> Vec<u32> {
+        build_from(pieces(), more)
+            .and_then(|tokenizer| tokenizer.encode(text, true))
+            .expect("encodes")
+    }
+
+    #[test]
+    fn what_the_file_says_is_added() {
+        let flag = |key, value| (key, Value::Bool(value));
+        let begins = "tokenizer.ggml.add_bos_token";
+        let ends = "tokenizer.ggml.add_eos_token";
+        let space = "tokenizer.ggml.add_space_prefix";
+        assert_eq!(encode(vec![], "a"), [1, 5]);
+        assert_eq!(encode(vec![], "a\n\na"), [1, 5, 4, 5]);
+        assert_eq!(encode(vec![flag(ends, true)], "a"), [1, 5, 2]);
+        assert_eq!(encode(vec![flag(begins, false)], "a"), [5]);
+        assert_eq!(encode(vec![flag(space, false)], "a a"), [1, 6, 5]);
+        let tokenizer =
+            build_from(pieces(), vec![flag(ends, true)]).expect("builds");
+        assert_eq!(tokenizer.encode("a", false).expect("encodes"), [5]);
+        assert_eq!(tokenizer.begin_text(), "<s>");
+    }
+
+    #[test]
+    fn tokens_of_phi_3_take_the_white_space_behind_them() {
+        let text = "a<|end|>\n a<s> a";
+        assert_eq!(encode(vec![], text), [1, 5, 3, 7, 0, 5, 1, 7, 5]);
+        let name = ("general.name", Value::String("Phi-3 mini".into()));
+        assert_eq!(encode(vec![name], text), [1, 5, 3, 5, 1, 7, 5]);
+    }
+
+    #[test]
+    fn what_is_not_supported_or_contradicts_itself_is_an_error() {
+        let number = |key, id| (key, Value::U32(id));
+        let text = |key, text: &str| (key, Value::String(text.into()));
+        for (more, expected) in [
+            (vec![text("tokenizer.ggml.model", "t5")], "\"t5\""),
+            (vec![text("tokenizer.ggml.model", "bert")], "\"bert\""),
+            (vec![number("tokenizer.ggml.bos_token_id", 9)], "9 is not"),
+            (
+                vec![(
+                    "tokenizer.ggml.scores",
+                    Value::Array(vec![Value::F32(0.0)]),
+                )],
+                "9 tokens, but 1 scores",
+            ),
+            (
+                vec![(
+                    "tokenizer.ggml.token_type",
+                    Value::Array(vec![Value::I32(1)]),
+                )],
+                "9 tokens, but 1 token types",
+            ),
+            (
+                vec![
+                    text("tokenizer.ggml.model", "gpt2"),
+                    text("tokenizer.ggml.pre", "smollm"),
+                    ("tokenizer.ggml.merges", texts(&[])),
+                    ("tokenizer.ggml.add_bos_token", Value::Bool(true)),
+                ],
+                "tokenizer.ggml.bos_token_id is not set",
+            ),
+        ] {
+            let error = build_from(pieces(), more).expect_err("refused");
+            let found = error.to_string();
+            assert!(found.contains(expected), "{found:?}");
+        }
+    }
 }

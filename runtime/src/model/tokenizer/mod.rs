@@ -4,11 +4,14 @@
 //! direction, which needs merges and pre-tokenizers. A `tokenizer.json` is
 //! read by the `tokenizers` crate. A GGUF file carries the same facts in other
 //! words, and the tokenizer is rebuilt from them: generic conversions lose
-//! the pre-tokenizer, which changes ids.
+//! the pre-tokenizer ([`rules`]), which changes ids. Pieces with scores are
+//! encoded by code of our own ([`sentence_piece`]).
 
 mod gguf;
 mod pre_tokenizer;
+mod rules;
 mod sentence_piece;
+mod special;
 
 use std::path::Path;
 use std::sync::Arc;
@@ -20,18 +23,29 @@ use tokenizers::Tokenizer;
 use super::error::ModelError;
 use super::gguf::Gguf;
 use crate::vocabulary::Vocabulary;
+use sentence_piece::SentencePiece;
 
 /// A model's tokenizer, with its vocabulary and its chat template.
 #[derive(Clone)]
 pub struct ModelTokenizer {
-    tokenizer: Tokenizer,
+    encoder: Encoder,
     vocabulary: Arc<Vocabulary>,
     /// The token that begins a sequence, where the encoder's own
     /// post-processor does not know it.
     prefix: Option<u32>,
+    /// The token that ends one, likewise.
+    suffix: Option<u32>,
     begin_text: String,
     end_text: String,
     chat_template: Option<String>,
+}
+
+/// What splits a text.
+#[derive(Clone)]
+enum Encoder {
+    /// The `tokenizers` crate.
+    Library(Tokenizer),
+    SentencePiece(Arc<SentencePiece>),
 }
 
 impl ModelTokenizer {
@@ -68,9 +82,10 @@ impl ModelTokenizer {
         let vocabulary = Vocabulary::from_path(&path)?;
         let config = read_config(directory)?;
         Ok(ModelTokenizer {
-            tokenizer,
+            encoder: Encoder::Library(tokenizer),
             vocabulary: with_width(vocabulary, n_logits)?,
             prefix: None,
+            suffix: None,
             begin_text: text_of(config.bos_token),
             end_text: text_of(config.eos_token),
             chat_template: read_template(directory, config.chat_template)?,
@@ -91,12 +106,17 @@ impl ModelTokenizer {
         text: &str,
         add_special: bool,
     ) -> Result<Vec<u32>, ModelError> {
-        let encoding = self
-            .tokenizer
-            .encode_fast(text, add_special)
-            .map_err(|error| ModelError::Tokenizer(error.to_string()))?;
-        let prefix = self.prefix.filter(|_| add_special);
-        Ok(prefix.into_iter().chain(encoding.get_ids().to_vec()).collect())
+        let ids = match &self.encoder {
+            Encoder::Library(tokenizer) => tokenizer
+                .encode_fast(text, add_special)
+                .map_err(|error| ModelError::Tokenizer(error.to_string()))?
+                .get_ids()
+                .to_vec(),
+            Encoder::SentencePiece(encoder) => encoder.encode(text)?,
+        };
+        let added = |id: Option<u32>| id.filter(|_| add_special);
+        let prefix = added(self.prefix).into_iter();
+        Ok(prefix.chain(ids).chain(added(self.suffix)).collect())
     }
 
     /// Returns what each token spells, and which tokens end the output.
@@ -125,6 +145,7 @@ impl fmt::Debug for ModelTokenizer {
         f.debug_struct("ModelTokenizer")
             .field("n_tokens", &self.vocabulary.n_tokens())
             .field("prefix", &self.prefix)
+            .field("suffix", &self.suffix)
             .field("begin_text", &self.begin_text)
             .field("end_text", &self.end_text)
             .field("chat_template", &self.chat_template.is_some())

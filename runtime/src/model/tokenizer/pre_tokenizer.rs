@@ -11,87 +11,9 @@ use tokenizers::pre_tokenizers::sequence::Sequence;
 use tokenizers::pre_tokenizers::split::{Split, SplitPattern};
 use tokenizers::{PreTokenizerWrapper, SplitDelimiterBehavior};
 
+use super::rules::RULES;
+pub(super) use super::rules::Rule;
 use crate::model::error::ModelError;
-
-/// Each digit by itself.
-const DIGIT: &str = r"\p{N}";
-
-/// GPT-2: contractions, words, numbers, punctuation, each with the space
-/// before it.
-const GPT2: &str = concat!(
-    r"'s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+",
-    r"| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+"
-);
-
-/// Llama 3: at most three digits together, line breaks kept with the
-/// punctuation before them.
-const LLAMA3: &str = concat!(
-    r"(?:'[sS]|'[tT]|'[rR][eE]|'[vV][eE]|'[mM]|'[lL][lL]|'[dD])",
-    r"|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n]*",
-    r"|\s*[\r\n]+|\s+(?!\S)|\s+"
-);
-
-/// Qwen 2: as Llama 3, with each digit by itself.
-const QWEN2: &str = concat!(
-    r"(?:'[sS]|'[tT]|'[rR][eE]|'[vV][eE]|'[mM]|'[lL][lL]|'[dD])",
-    r"|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}| ?[^\s\p{L}\p{N}]+[\r\n]*",
-    r"|\s*[\r\n]+|\s+(?!\S)|\s+"
-);
-
-/// What files without a name get.
-const UNNAMED: &[&str] =
-    &[r"[\p{P}\$\+<=>\^~\|]+", GPT2, r"\p{N}+", "[0-9][0-9][0-9]"];
-
-/// A way to cut a text.
-pub(super) struct Rule {
-    names: &'static [&'static str],
-    patterns: &'static [&'static str],
-    /// Whether a piece that is a token is taken whole, without merging.
-    pub(super) whole_words: bool,
-    /// Whether a sequence begins with the begin token where the file does
-    /// not say.
-    pub(super) adds_begin: bool,
-}
-
-const RULES: &[Rule] = &[
-    Rule {
-        names: &["default"],
-        patterns: UNNAMED,
-        whole_words: false,
-        adds_begin: false,
-    },
-    Rule {
-        names: &["gpt-2", "gpt2", "phi-2", "mpt", "olmo", "roberta-bpe"],
-        patterns: &[GPT2],
-        whole_words: false,
-        adds_begin: false,
-    },
-    Rule {
-        names: &[
-            "smollm",
-            "starcoder",
-            "refact",
-            "command-r",
-            "codeshell",
-            "exaone",
-        ],
-        patterns: &[DIGIT, GPT2],
-        whole_words: false,
-        adds_begin: false,
-    },
-    Rule {
-        names: &["llama-bpe", "llama3", "llama-v3"],
-        patterns: &[LLAMA3],
-        whole_words: true,
-        adds_begin: true,
-    },
-    Rule {
-        names: &["qwen2", "stablelm2", "deepseek-r1-qwen"],
-        patterns: &[QWEN2],
-        whole_words: false,
-        adds_begin: false,
-    },
-];
 
 impl Rule {
     /// Returns the rule that a GGUF file names.
@@ -145,37 +67,227 @@ mod tests {
             .collect()
     }
 
+    /// The text holds no bar, so that bars can stand between the pieces. They
+    /// are those of llama.cpp, or of the library of the models where the two
+    /// differ (`bench/llama_cpp_tokenizers.py` says where).
     #[test]
     fn each_rule_cuts_as_its_models_do() {
-        let text = "I'll pay 12345 now!\n\n  ok";
+        let text = concat!(
+            "It'S \u{c9}COLEcole e\u{301}t 12345 \u{4f60}\u{597d}",
+            " x_y!/\r\n\n  ok"
+        );
         for (name, expected) in [
             (
+                "default",
+                concat!(
+                    "It|'|S| \u{c9}COLEcole| e|\u{301}|t| |123|45|",
+                    " \u{4f60}\u{597d}| x|_|y|!/|\r\n\n | ok",
+                ),
+            ),
+            (
                 "gpt-2",
-                &["I", "'ll", " pay", " 12345", " now", "!", "\n\n ", " ok"][..],
+                concat!(
+                    "It|'|S| \u{c9}COLEcole| e|\u{301}|t| 12345|",
+                    " \u{4f60}\u{597d}| x|_|y|!/|\r\n\n | ok",
+                ),
             ),
             (
                 "smollm",
-                &[
-                    "I", "'ll", " pay", " ", "1", "2", "3", "4", "5", " now",
-                    "!", "\n\n ", " ok",
-                ],
+                concat!(
+                    "It|'|S| \u{c9}COLEcole| e|\u{301}|t| |1|2|3|4|5|",
+                    " \u{4f60}\u{597d}| x|_|y|!/|\r\n\n | ok",
+                ),
             ),
             (
                 "llama-bpe",
-                &[
-                    "I", "'ll", " pay", " ", "123", "45", " now", "!\n\n",
-                    " ", " ok",
-                ],
+                concat!(
+                    "It|'S| \u{c9}COLEcole| e|\u{301}t| |123|45|",
+                    " \u{4f60}\u{597d}| x|_y|!/\r\n\n| | ok",
+                ),
             ),
             (
                 "qwen2",
-                &[
-                    "I", "'ll", " pay", " ", "1", "2", "3", "4", "5", " now",
-                    "!\n\n", " ", " ok",
-                ],
+                concat!(
+                    "It|'S| \u{c9}COLEcole| e|\u{301}t| |1|2|3|4|5|",
+                    " \u{4f60}\u{597d}| x|_y|!/\r\n\n| | ok",
+                ),
+            ),
+            (
+                "qwen35",
+                concat!(
+                    "It|'S| \u{c9}COLEcole| e\u{301}t| |1|2|3|4|5|",
+                    " \u{4f60}\u{597d}| x|_y|!/\r\n\n| | ok",
+                ),
+            ),
+            (
+                "tekken",
+                concat!(
+                    "It|'S| \u{c9}COLEcole| e\u{301}t| |1|2|3|4|5|",
+                    " \u{4f60}\u{597d}| x|_y|!/\r\n\n| | ok",
+                ),
+            ),
+            (
+                "gpt-4o",
+                concat!(
+                    "It'S| \u{c9}COLEcole| e\u{301}t| |123|45|",
+                    " \u{4f60}\u{597d}| x|_y|!/\r\n\n| | ok",
+                ),
+            ),
+            (
+                "tiny_aya",
+                concat!(
+                    "It'S| \u{c9}COLEcole| e\u{301}t| |12|345|",
+                    " \u{4f60}\u{597d}| x|_y|!/\r\n\n| | ok",
+                ),
+            ),
+            (
+                "kimi-k2",
+                concat!(
+                    "It'S| \u{c9}COLEcole| e\u{301}t| |123|45| |",
+                    "\u{4f60}\u{597d}| x|_y|!/\r\n\n| | ok",
+                ),
+            ),
+            (
+                "deepseek-llm",
+                concat!(
+                    "It|'|S| \u{c9}|COLEcole| e|\u{301}|t| |12345| |",
+                    "\u{4f60}\u{597d}| x|_|y|!/|\r|\n|\n| | ok",
+                ),
+            ),
+            (
+                "deepseek-coder",
+                concat!(
+                    "It|'|S| \u{c9}COLEcole| e|\u{301}|t| |1|2|3|4|5| |",
+                    "\u{4f60}\u{597d}| x|_|y|!/|\r|\n|\n| | ok",
+                ),
+            ),
+            (
+                "deepseek-v3",
+                concat!(
+                    "It|'S| \u{c9}COLEcole| e\u{301}t| |123|45| |",
+                    "\u{4f60}\u{597d}| x|_y|!/\r\n\n| | ok",
+                ),
+            ),
+            (
+                "spark2_5",
+                concat!(
+                    "It|'S| \u{c9}COLEcole| e\u{301}t| |1|2|3|4|5| |",
+                    "\u{4f60}\u{597d}| x|_y|!/|\r|\n|\n| | ok",
+                ),
+            ),
+            (
+                "youtu",
+                concat!(
+                    "It'S| \u{c9}COLEcole| e\u{301}t| |1|2|3|4|5| |",
+                    "\u{4f60}\u{597d}| x|_y|!/\r\n\n| | ok",
+                ),
+            ),
+            (
+                "falcon",
+                concat!(
+                    "It|'|S| \u{c9}COLEcole| e|\u{301}|t| |123|45|",
+                    " \u{4f60}\u{597d}| x|_|y|!/|\r\n\n | ok",
+                ),
+            ),
+            (
+                "bloom",
+                concat!(
+                    "It'S| \u{c9}COLEcole| e\u{301}t| 12345| \u{4f60}\u{597d}|",
+                    " x_y|!|/|\r\n\n | ok",
+                ),
+            ),
+            (
+                "viking",
+                concat!(
+                    "It'S| \u{c9}COLEcole| e\u{301}t| |1|2|3|4|5|",
+                    " \u{4f60}\u{597d}| x_y|!|/|\r\n\n | ok",
+                ),
+            ),
+            (
+                "jais-2",
+                concat!(
+                    "It|'S| \u{c9}COLEcole| e|\u{301}t| |123|45|",
+                    " \u{4f60}\u{597d}| x|_y|!/\r\n\n| | ok",
+                ),
+            ),
+            (
+                "bailingmoe",
+                concat!(
+                    "It|'S| \u{c9}COLEcole| e|\u{301}t| |1|2|3|4|5|",
+                    " \u{4f60}\u{597d}| x|_y|!/\r\n\n| | ok",
+                ),
+            ),
+            (
+                "seed-coder",
+                concat!(
+                    "It|'S| \u{c9}COLEcole| e|\u{301}t| |1|2|3|4|5|",
+                    " \u{4f60}\u{597d}| x|_y|!/|\r\n\n| | ok",
+                ),
+            ),
+            (
+                "exaone-moe",
+                concat!(
+                    "It|'S| \u{c9}COLEcole e\u{301}t| |1|2|3|4|5|",
+                    " \u{4f60}\u{597d} x|_y|!/\r|\n\n| | ok",
+                ),
+            ),
+            (
+                "minicpm5",
+                concat!(
+                    "It|'S| \u{c9}COLEcole| e|\u{301}t| |123|45|",
+                    " \u{4f60}\u{597d}| x|_y|!/\r\n\n| | ok",
+                ),
+            ),
+            (
+                "ufakzeka",
+                concat!(
+                    "It|'S| \u{c9}COLEcole| e|\u{301}t| |1|2|3|4|5|",
+                    " \u{4f60}\u{597d}| x|_y|!/\r\n\n| | ok",
+                ),
+            ),
+            (
+                "laguna",
+                concat!(
+                    "It|'S| \u{c9}COLEcole| e|\u{301}t| |1|2|3|4|5|",
+                    " \u{4f60}\u{597d}| x|_y|!/\r|\n\n| | ok",
+                ),
+            ),
+            (
+                "chameleon",
+                concat!(
+                    "It|'|S| \u{c9}COLEcole| e|\u{301}|t| |1|2|3|4|5|",
+                    " \u{4f60}\u{597d}| x|_|y|!|/|\r|\n|\n|  |ok",
+                ),
             ),
         ] {
-            assert_eq!(pieces(name, text), expected, "{name}");
+            assert_eq!(pieces(name, text).join("|"), expected, "{name}");
+        }
+    }
+
+    #[test]
+    fn every_rule_is_valid_and_no_name_comes_twice() {
+        let mut names: Vec<&str> = Vec::new();
+        for rule in RULES {
+            rule.build().expect("patterns compile");
+            names.extend(rule.names);
+        }
+        let n_names = names.len();
+        names.sort_unstable();
+        names.dedup();
+        assert_eq!(names.len(), n_names);
+    }
+
+    /// A pattern that tries too much would leave the rest of a text uncut.
+    #[test]
+    fn long_runs_are_cut_to_their_end() {
+        let n = 1 << 17;
+        for run in [" ", "a", "1", "!", "\n", "\r\n", " \n", "\u{e9}A"] {
+            let text = format!("{}x y", run.repeat(n));
+            for name in ["default", "llama-bpe", "gpt-4o", "deepseek-v3"] {
+                let pieces = pieces(name, &text);
+                let ends = pieces.last().is_some_and(|last| last == " y");
+                assert!(ends, "{name} {run:?}");
+            }
         }
     }
 
