@@ -366,7 +366,7 @@ impl Graph {
         if !(0..self.tuples.len()).all(is_endless) {
             return None;
         }
-        // From the last ones, there is a way back from everywhere.
+        // From wherever a last one leads, there is a way back to it.
         let is_last: Vec<bool> = (0..self.tuples.len())
             .map(|to| {
                 members(&reachable[to]).all(|on| has(&reachable[on], to))
