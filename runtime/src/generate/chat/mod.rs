@@ -1,8 +1,17 @@
 //! Chat templates: messages to the prompt that a model was trained on.
 
-use minijinja::value::Kwargs;
-use minijinja::{Environment, ErrorKind, context};
+mod functions;
+mod python;
+#[cfg(test)]
+mod tests;
+
+use std::error::Error;
+use std::io;
+
+use minijinja::{Environment, ErrorKind, Value};
 use serde::{Deserialize, Serialize};
+
+use functions::Refusal;
 
 /// ChatML, for models that bring no template of their own.
 const CHATML: &str = "\
@@ -12,6 +21,16 @@ const CHATML: &str = "\
 {% if add_generation_prompt %}{{ '<|im_start|>assistant\\n' }}{% endif %}";
 
 const NAME: &str = "chat";
+
+/// How many instructions a template may take. A message takes a few hundred.
+const MAX_STEPS: u64 = 5_000_000;
+
+/// How deep calls of macros may be nested. Templates that walk over schemas of
+/// tools call themselves.
+const MAX_DEPTH: usize = 200;
+
+/// How long a prompt may be.
+const MAX_BYTES: usize = 1 << 26;
 
 /// Who says a message.
 #[derive(Clone, Copy, Debug, Deserialize, Eq, PartialEq, Serialize)]
@@ -48,8 +67,22 @@ pub enum ChatError {
     /// The template is not valid Jinja.
     #[error("the model's chat template cannot be read")]
     Template(#[source] minijinja::Error),
-    /// The template does not accept the messages.
-    #[error("the model's chat template refuses the messages")]
+    /// The template does not accept the messages, and says why.
+    #[error("the model's chat template refuses the messages: {0}")]
+    Refused(String),
+    /// The template does more than a template may.
+    #[error(
+        "the model's chat template does not come to an end within {limit} \
+         {unit}"
+    )]
+    Limit {
+        /// The bound.
+        limit: u64,
+        /// What it counts.
+        unit: &'static str,
+    },
+    /// The template fails on the messages.
+    #[error("the model's chat template cannot be rendered")]
     Render(#[source] minijinja::Error),
 }
 
@@ -94,10 +127,13 @@ impl ChatTemplate {
         environment.set_unknown_method_callback(
             minijinja_contrib::pycompat::unknown_method_callback,
         );
-        environment.add_function("raise_exception", raise_exception);
-        environment.add_filter("tojson", to_json);
+        environment.set_fuel(Some(MAX_STEPS));
+        environment.set_recursion_limit(MAX_DEPTH);
+        environment.set_formatter(python::format);
+        functions::add_to(&mut environment);
+        let source = without_markers(source.unwrap_or(CHATML));
         environment
-            .add_template_owned(NAME, source.unwrap_or(CHATML).to_owned())
+            .add_template_owned(NAME, source)
             .map_err(ChatError::Template)?;
         Ok(ChatTemplate {
             environment,
@@ -113,143 +149,123 @@ impl ChatTemplate {
     /// Fails when the template refuses the messages, as some do for a system
     /// message or for two messages of one role in a row.
     pub fn render(&self, messages: &[Message]) -> Result<String, ChatError> {
+        self.render_with(messages, &serde_json::Map::new())
+    }
+
+    /// Does that with more variables, such as `tools` and `enable_thinking`;
+    /// `add_generation_prompt` is true unless it is among them.
+    ///
+    /// ```
+    /// use maskwright::generate::ChatTemplate;
+    ///
+    /// let source = "{% if tools %}{{ tools | length }}{% endif %}";
+    /// let template = ChatTemplate::new(Some(source), "", "")?;
+    /// let tools = serde_json::json!({"tools": [{"name": "clock"}]});
+    /// let tools = tools.as_object().expect("an object");
+    /// assert_eq!(template.render_with(&[], tools)?, "1");
+    /// # Ok::<(), maskwright::generate::ChatError>(())
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// Fails when the template refuses the messages, and when it takes more
+    /// steps or writes more than a template may.
+    pub fn render_with(
+        &self,
+        messages: &[Message],
+        variables: &serde_json::Map<String, serde_json::Value>,
+    ) -> Result<String, ChatError> {
+        let known = [
+            ("messages", Value::from_serialize(messages)),
+            ("add_generation_prompt", Value::from(true)),
+            ("bos_token", Value::from(self.begin_text.as_str())),
+            ("eos_token", Value::from(self.end_text.as_str())),
+            // Templates ask whether these are none.
+            ("tools", Value::from(())),
+            ("documents", Value::from(())),
+        ];
+        let more = variables
+            .iter()
+            .map(|(name, value)| (name.as_str(), python::value(value)));
+        let context: Value = known.into_iter().chain(more).collect();
+        let mut out = Bounded(Vec::new());
         self.environment
             .get_template(NAME)
             .and_then(|template| {
-                template.render(context! {
-                    messages,
-                    add_generation_prompt => true,
-                    bos_token => self.begin_text,
-                    eos_token => self.end_text,
-                })
+                template.render_captured_to(context, &mut out).map(drop)
             })
-            .map_err(ChatError::Render)
+            .map_err(|error| failure(error, &out))?;
+        Ok(String::from_utf8_lossy(&out.0).into_owned())
     }
 }
 
-/// What templates call to refuse messages.
-fn raise_exception(message: String) -> Result<String, minijinja::Error> {
-    Err(minijinja::Error::new(ErrorKind::InvalidOperation, message))
+/// Tells what a failure is about.
+fn failure(error: minijinja::Error, out: &Bounded) -> ChatError {
+    if out.0.len() > MAX_BYTES {
+        return ChatError::Limit { limit: MAX_BYTES as u64, unit: "bytes" };
+    }
+    if error.kind() == ErrorKind::OutOfFuel {
+        return ChatError::Limit { limit: MAX_STEPS, unit: "steps" };
+    }
+    let mut cause: Option<&(dyn Error + 'static)> = Some(&error);
+    while let Some(inner) = cause {
+        if let Some(Refusal(message)) = inner.downcast_ref() {
+            return ChatError::Refused(message.clone());
+        }
+        cause = inner.source();
+    }
+    ChatError::Render(error)
 }
 
-/// JSON as the models' own library writes it: separators with spaces, and
-/// nothing escaped for HTML.
-#[expect(
-    clippy::needless_pass_by_value,
-    reason = "the signature that the template engine calls"
-)]
-fn to_json(
-    value: minijinja::Value,
-    options: Kwargs,
-) -> Result<String, minijinja::Error> {
-    let indent: Option<usize> = options.get("indent")?;
-    options.assert_all_used()?;
-    let value = serde_json::to_value(&value).map_err(|error| {
-        minijinja::Error::new(ErrorKind::BadSerialization, error.to_string())
-    })?;
-    let mut out = Vec::new();
-    let result = if let Some(width) = indent {
-        let indent = " ".repeat(width.min(16));
-        let format =
-            serde_json::ser::PrettyFormatter::with_indent(indent.as_bytes());
-        value.serialize(&mut serde_json::Serializer::with_formatter(
-            &mut out, format,
-        ))
-    } else {
-        value.serialize(&mut serde_json::Serializer::with_formatter(
-            &mut out, Spaced,
-        ))
-    };
-    result.map_err(|error| {
-        minijinja::Error::new(ErrorKind::BadSerialization, error.to_string())
-    })?;
-    Ok(String::from_utf8_lossy(&out).into_owned())
-}
+/// What is written, up to a limit; beyond it, one byte more.
+struct Bounded(Vec<u8>);
 
-/// One line, with a space after each comma and colon.
-struct Spaced;
-
-impl serde_json::ser::Formatter for Spaced {
-    fn begin_array_value<W: ?Sized + std::io::Write>(
-        &mut self,
-        writer: &mut W,
-        first: bool,
-    ) -> std::io::Result<()> {
-        writer.write_all(if first { b"" } else { b", " })
+impl io::Write for Bounded {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        let n_left = (MAX_BYTES + 1).saturating_sub(self.0.len());
+        let n = bytes.len().min(n_left);
+        self.0.extend(bytes.iter().take(n));
+        if self.0.len() > MAX_BYTES {
+            return Err(io::ErrorKind::FileTooLarge.into());
+        }
+        Ok(n)
     }
 
-    fn begin_object_key<W: ?Sized + std::io::Write>(
-        &mut self,
-        writer: &mut W,
-        first: bool,
-    ) -> std::io::Result<()> {
-        writer.write_all(if first { b"" } else { b", " })
-    }
-
-    fn begin_object_value<W: ?Sized + std::io::Write>(
-        &mut self,
-        writer: &mut W,
-    ) -> std::io::Result<()> {
-        writer.write_all(b": ")
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
     }
 }
 
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn render(source: &str, messages: &[Message]) -> String {
-        ChatTemplate::new(Some(source), "<s>", "</s>")
-            .expect("valid")
-            .render(messages)
-            .expect("renders")
+/// Replaces the tags that mark what the model says by tags without effect.
+/// They are the library's own, and only matter in training.
+fn without_markers(source: &str) -> String {
+    let mut out = String::with_capacity(source.len());
+    let mut rest = source;
+    while let Some((before, after)) = rest.split_once("{%") {
+        out.push_str(before);
+        out.push_str("{%");
+        let sign = if after.starts_with(['-', '+']) { 1 } else { 0 };
+        let (sign, tag) = after.split_at(sign);
+        let word = tag.trim_start();
+        let end = word
+            .find(|character: char| !character.is_ascii_alphanumeric())
+            .unwrap_or(word.len());
+        let (word, after) = word.split_at(end);
+        rest = match word {
+            "generation" => {
+                out.push_str(&format!("{sign} if true"));
+                after
+            }
+            "endgeneration" => {
+                out.push_str(&format!("{sign} endif"));
+                after
+            }
+            _ => {
+                out.push_str(sign);
+                tag
+            }
+        };
     }
-
-    #[test]
-    fn chatml_is_the_fallback() {
-        let template = ChatTemplate::new(None, "", "").expect("valid");
-        let text = template.render(&[
-            Message::new(Role::System, "be brief"),
-            Message::new(Role::User, "hi"),
-            Message::new(Role::Assistant, "hello"),
-        ]);
-        assert_eq!(
-            text.expect("renders"),
-            "<|im_start|>system\nbe brief<|im_end|>\n\
-             <|im_start|>user\nhi<|im_end|>\n\
-             <|im_start|>assistant\nhello<|im_end|>\n\
-             <|im_start|>assistant\n"
-        );
-    }
-
-    #[test]
-    fn templates_use_python_methods_and_whitespace_control() {
-        let source = "{{ bos_token }}\n\
-            {% for message in messages %}\n    \
-            {%- if message['role'] == 'user' %}\n\
-            [INST] {{ message['content'].strip() }} [/INST]\n    \
-            {%- endif %}\n\
-            {% endfor %}";
-        let messages = [Message::new(Role::User, "  hi \n")];
-        assert_eq!(render(source, &messages), "<s>\n[INST] hi [/INST]");
-    }
-
-    #[test]
-    fn json_is_written_as_python_writes_it() {
-        let source = "{{ {'a': [1, '<é>'], 'b': none} | tojson }}";
-        assert_eq!(render(source, &[]), r#"{"a": [1, "<é>"], "b": null}"#);
-    }
-
-    #[test]
-    fn a_refusal_is_an_error_with_the_template_s_words() {
-        let source = "{{ raise_exception('no system role') }}";
-        let template = ChatTemplate::new(Some(source), "", "").expect("valid");
-        let error = template.render(&[]).expect_err("refuses");
-        let ChatError::Render(error) = error else { panic!("{error}") };
-        assert!(error.to_string().contains("no system role"));
-        assert!(matches!(
-            ChatTemplate::new(Some("{% if %}"), "", ""),
-            Err(ChatError::Template(_))
-        ));
-    }
+    out.push_str(rest);
+    out
 }

@@ -8,7 +8,9 @@ use tokenizers::{AddedToken, Tokenizer};
 use super::pre_tokenizer::Rule;
 use super::sentence_piece::{Parts, SentencePiece};
 use super::special::{Cutter, Special};
-use super::{Encoder, ModelTokenizer, with_width};
+use super::{
+    DEFAULT_TEMPLATE, Encoder, ModelTokenizer, Templates, with_width,
+};
 use crate::model::error::ModelError;
 use crate::model::gguf::Gguf;
 use crate::vocabulary::{GgufTokenizer, Vocabulary, parse_byte_piece};
@@ -124,10 +126,28 @@ pub(super) fn build(
         suffix: added("eos", false, end)?,
         begin_text: text_of(begin),
         end_text: text_of(end),
-        chat_template: gguf
-            .text("tokenizer.chat_template")?
-            .map(str::to_owned),
+        templates: templates(gguf)?,
     })
+}
+
+/// The chat template is at one key, and others are at keys below it.
+fn templates(gguf: &Gguf) -> Result<Templates, ModelError> {
+    const KEY: &str = "tokenizer.chat_template";
+    let mut templates = Templates::new();
+    for key in gguf.keys() {
+        let name = match key.strip_prefix(KEY) {
+            Some("") => DEFAULT_TEMPLATE,
+            Some(rest) => match rest.strip_prefix('.') {
+                Some(name) => name,
+                None => continue,
+            },
+            None => continue,
+        };
+        if let Some(text) = gguf.text(key)? {
+            templates.insert(name.to_owned(), text.to_owned());
+        }
+    }
+    Ok(templates)
 }
 
 /// SentencePiece, with what its family does otherwise.
@@ -368,6 +388,23 @@ mod tests {
             build_from(pieces(), vec![flag(ends, true)]).expect("builds");
         assert_eq!(tokenizer.encode("a", false).expect("encodes"), [5]);
         assert_eq!(tokenizer.begin_text(), "<s>");
+    }
+
+    #[test]
+    fn every_chat_template_is_known_by_its_name() {
+        let text = |text: &str| Value::String(text.into());
+        let tokenizer = build_from(
+            pieces(),
+            vec![
+                ("tokenizer.chat_template", text("a")),
+                ("tokenizer.chat_template.tool_use", text("b")),
+                ("tokenizer.chat_templates", texts(&["tool_use"])),
+            ],
+        )
+        .expect("builds");
+        assert_eq!(tokenizer.chat_template(), Some("a"));
+        assert_eq!(tokenizer.chat_template_named("tool_use"), Some("b"));
+        assert_eq!(tokenizer.chat_template_named("rag"), None);
     }
 
     #[test]

@@ -13,6 +13,7 @@ mod rules;
 mod sentence_piece;
 mod special;
 
+use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
 use std::{fmt, fs};
@@ -25,7 +26,13 @@ use super::gguf::Gguf;
 use crate::vocabulary::Vocabulary;
 use sentence_piece::SentencePiece;
 
-/// A model's tokenizer, with its vocabulary and its chat template.
+/// The sources of chat templates by their names.
+type Templates = BTreeMap<String, String>;
+
+/// The name of the template that is taken where none is asked for.
+const DEFAULT_TEMPLATE: &str = "default";
+
+/// A model's tokenizer, with its vocabulary and its chat templates.
 #[derive(Clone)]
 pub struct ModelTokenizer {
     encoder: Encoder,
@@ -37,7 +44,7 @@ pub struct ModelTokenizer {
     suffix: Option<u32>,
     begin_text: String,
     end_text: String,
-    chat_template: Option<String>,
+    templates: Templates,
 }
 
 /// What splits a text.
@@ -88,7 +95,7 @@ impl ModelTokenizer {
             suffix: None,
             begin_text: text_of(config.bos_token),
             end_text: text_of(config.eos_token),
-            chat_template: read_template(directory, config.chat_template)?,
+            templates: read_templates(directory, config.chat_template)?,
         })
     }
 
@@ -126,7 +133,13 @@ impl ModelTokenizer {
 
     /// Returns the source of the model's chat template, if it has one.
     pub fn chat_template(&self) -> Option<&str> {
-        self.chat_template.as_deref()
+        self.templates.get(DEFAULT_TEMPLATE).map(String::as_str)
+    }
+
+    /// Returns the source of a chat template that goes by a name, such as
+    /// `tool_use` for conversations with tools.
+    pub fn chat_template_named(&self, name: &str) -> Option<&str> {
+        self.templates.get(name).map(String::as_str)
     }
 
     /// Returns how the token that begins a sequence is written, or nothing.
@@ -148,7 +161,7 @@ impl fmt::Debug for ModelTokenizer {
             .field("suffix", &self.suffix)
             .field("begin_text", &self.begin_text)
             .field("end_text", &self.end_text)
-            .field("chat_template", &self.chat_template.is_some())
+            .field("templates", &self.templates.keys())
             .finish_non_exhaustive()
     }
 }
@@ -206,22 +219,39 @@ fn read_config(directory: &Path) -> Result<Config, ModelError> {
     }
 }
 
-/// Newer models keep the template in a file of its own, which then wins.
-fn read_template(
+/// Newer models keep the template in a file of its own, which then wins, and
+/// further ones in a directory.
+fn read_templates(
     directory: &Path,
     in_config: Option<Template>,
-) -> Result<Option<String>, ModelError> {
+) -> Result<Templates, ModelError> {
+    let mut templates: Templates = match in_config {
+        None => Templates::new(),
+        Some(Template::One(text)) => {
+            [(DEFAULT_TEMPLATE.to_owned(), text)].into()
+        }
+        Some(Template::Named(all)) => {
+            all.into_iter().map(|it| (it.name, it.template)).collect()
+        }
+    };
     if let Some(text) = read_if_there(&directory.join("chat_template.jinja"))?
     {
-        return Ok(Some(text));
+        templates.insert(DEFAULT_TEMPLATE.to_owned(), text);
     }
-    Ok(in_config.and_then(|template| match template {
-        Template::One(text) => Some(text),
-        Template::Named(all) => all
-            .into_iter()
-            .find(|named| named.name == "default")
-            .map(|named| named.template),
-    }))
+    let more = directory.join("additional_chat_templates");
+    let read = |error| ModelError::read(&more, error);
+    if more.is_dir() {
+        for entry in more.read_dir().map_err(read)? {
+            let path = entry.map_err(read)?.path();
+            let name = path.file_stem().and_then(|name| name.to_str());
+            let is_template = path.extension().is_some_and(|it| it == "jinja");
+            if let (Some(name), true) = (name, is_template) {
+                let text = fs::read_to_string(&path).map_err(read)?;
+                templates.insert(name.to_owned(), text);
+            }
+        }
+    }
+    Ok(templates)
 }
 
 fn read_if_there(path: &Path) -> Result<Option<String>, ModelError> {
@@ -229,5 +259,42 @@ fn read_if_there(path: &Path) -> Result<Option<String>, ModelError> {
         Ok(text) => Ok(Some(text)),
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(None),
         Err(error) => Err(ModelError::read(path, error)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn templates_come_from_every_place_and_the_file_wins() {
+        let directory = tempfile::tempdir().expect("a temporary directory");
+        let named = |name: &str, template: &str| NamedTemplate {
+            name: name.into(),
+            template: template.into(),
+        };
+        let read = |in_config| {
+            let templates = read_templates(directory.path(), in_config);
+            templates.expect("readable")
+        };
+        assert!(read(None).is_empty());
+        let one = read(Some(Template::One("a".into())));
+        assert_eq!(one, [("default".into(), "a".into())].into());
+        let more = directory.path().join("additional_chat_templates");
+        fs::create_dir(&more).expect("a directory");
+        for (path, text) in [
+            (directory.path().join("chat_template.jinja"), "file"),
+            (more.join("rag.jinja"), "rag"),
+            (more.join("notes.txt"), "no template"),
+        ] {
+            fs::write(path, text).expect("a file");
+        }
+        let all = vec![named("default", "config"), named("tool_use", "tools")];
+        let expected =
+            [("default", "file"), ("rag", "rag"), ("tool_use", "tools")];
+        assert_eq!(
+            read(Some(Template::Named(all))),
+            expected.map(|(name, text)| (name.into(), text.into())).into(),
+        );
     }
 }
