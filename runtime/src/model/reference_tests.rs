@@ -2,7 +2,8 @@
 
 use std::path::Path;
 
-use candle_core::quantized::GgmlDType;
+use candle_core::Device;
+use candle_core::quantized::{GgmlDType, QTensor};
 
 use super::testing::reference::{Reference, references};
 use super::{Feed, LoadOptions, LoadedModel, Logits, Want, load_with};
@@ -121,4 +122,120 @@ fn tensors_that_nobody_reads_are_refused_by_name() {
     let error = load_with(directory.path(), &LoadOptions::default());
     let error = error.expect_err("biases that mistral has not").to_string();
     assert!(error.contains(".bias") && error.contains("more"), "{error}");
+}
+
+/// The number formats of weights.
+const FORMATS: [GgmlDType; 11] = [
+    GgmlDType::F32,
+    GgmlDType::F16,
+    GgmlDType::BF16,
+    GgmlDType::Q4_0,
+    GgmlDType::Q4_1,
+    GgmlDType::Q5_0,
+    GgmlDType::Q5_1,
+    GgmlDType::Q8_0,
+    GgmlDType::Q4K,
+    GgmlDType::Q5K,
+    GgmlDType::Q6K,
+];
+
+#[test]
+fn every_number_format_gives_the_logits_of_its_numbers() {
+    let reference = references().swap_remove(0).enlarged();
+    let directory = tempfile::tempdir().expect("a directory");
+    for dtype in FORMATS {
+        let path = directory.path().join("model.gguf");
+        reference.write_gguf(&path, dtype);
+        let made = rows(&load(&reference, &path), &reference.tokens, 24);
+        // The same numbers, stored in full.
+        reference.write_gguf_with(&path, &|matrix| {
+            QTensor::quantize(matrix, dtype)
+                .and_then(|matrix| matrix.dequantize(&Device::Cpu))
+                .and_then(|wide| QTensor::quantize(&wide, GgmlDType::F32))
+                .expect("blocks fit")
+        });
+        let expected = rows(&load(&reference, &path), &reference.tokens, 24);
+        let square = |values: &mut dyn Iterator<Item = f32>| {
+            values.map(|x| f64::from(x).powi(2)).sum::<f64>().sqrt()
+        };
+        let pairs = made.iter().flatten().zip(expected.iter().flatten());
+        let error = square(&mut pairs.map(|(a, b)| a - b));
+        let size = square(&mut expected.iter().flatten().copied());
+        // Inputs of products with quantised weights have eight bits.
+        let limit = match dtype {
+            GgmlDType::F32 | GgmlDType::F16 | GgmlDType::BF16 => 1e-5,
+            _ => 0.05,
+        };
+        let relative = error / size;
+        assert!(relative < limit, "{dtype:?}: {relative}");
+    }
+}
+
+fn bits(rows: &[Vec<f32>]) -> Vec<Vec<u32>> {
+    let bits = |row: &Vec<f32>| row.iter().map(|x| x.to_bits()).collect();
+    rows.iter().map(bits).collect()
+}
+
+/// Feeds several sequences in one batch, each in chunks of its own length,
+/// and returns the rows of the first.
+fn together(loaded: &LoadedModel, tokens: &[u32], n: usize) -> Vec<Vec<f32>> {
+    let mut caches: Vec<_> =
+        (0..n).map(|_| loaded.model.new_cache()).collect();
+    let mut logits = Logits::new();
+    let mut rows = Vec::new();
+    // A beginning that all share.
+    let (start, rest) = tokens.split_at(5);
+    let feed = Feed { tokens: start, cache: &mut caches[0], want: Want::All };
+    loaded.model.forward(&mut [feed], &mut logits).expect("computed");
+    rows.extend(logits.rows(0).map(<[f32]>::to_vec));
+    for index in 1..n {
+        caches[index] = caches[0].fork();
+        caches[index].truncate(5 - index % 3);
+    }
+    for chunk in rest.chunks(7) {
+        let mut feeds: Vec<Feed<'_>> = caches
+            .iter_mut()
+            .enumerate()
+            .map(|(index, cache)| Feed {
+                tokens: &chunk[..chunk.len().min(1 + 6 * (index + 1) % 7)],
+                cache,
+                want: if index % 2 == 0 { Want::All } else { Want::Last },
+            })
+            .collect();
+        feeds[0].tokens = chunk;
+        loaded.model.forward(&mut feeds, &mut logits).expect("computed");
+        rows.extend(logits.rows(0).map(<[f32]>::to_vec));
+    }
+    rows
+}
+
+#[test]
+fn logits_have_the_same_bits_in_every_batch_and_on_any_number_of_threads() {
+    let on = |n_threads: usize| {
+        let pool = rayon::ThreadPoolBuilder::new().num_threads(n_threads);
+        pool.build().expect("threads")
+    };
+    let directory = tempfile::tempdir().expect("a directory");
+    let mut models = Vec::new();
+    for reference in references() {
+        let path = directory.path().join(&reference.name);
+        std::fs::create_dir(&path).expect("a folder");
+        reference.write_directory(&path);
+        models.push((load(&reference, &path), reference.tokens));
+    }
+    for dtype in FORMATS {
+        let reference = references().swap_remove(0).enlarged();
+        let path = directory.path().join("model.gguf");
+        reference.write_gguf(&path, dtype);
+        models.push((load(&reference, &path), reference.tokens));
+    }
+    for (loaded, tokens) in models {
+        let alone = on(1).install(|| rows(&loaded, &tokens, tokens.len()));
+        let alone = bits(&alone);
+        for (n, n_threads) in [(1, 2), (2, 3), (4, 1), (8, 2), (16, 3)] {
+            let rows = on(n_threads).install(|| together(&loaded, &tokens, n));
+            let name = loaded.model.describe();
+            assert!(bits(&rows) == alone, "{name}: {n} on {n_threads}");
+        }
+    }
 }

@@ -94,15 +94,29 @@ impl Reference {
     /// names, the rows of llama's queries and keys in the order of
     /// neighbouring pairs, norms whole, factors as tensors.
     pub(crate) fn write_gguf(&self, path: &Path, dtype: GgmlDType) {
+        self.write_gguf_with(path, &|matrix| {
+            QTensor::quantize(matrix, dtype).expect("blocks fit")
+        });
+    }
+
+    /// Does that with a way to store matrices.
+    pub(crate) fn write_gguf_with(
+        &self,
+        path: &Path,
+        store: &dyn Fn(&Tensor) -> QTensor,
+    ) {
         let tensors: Vec<(String, QTensor)> = self
             .tensors()
             .into_iter()
             .map(|(name, tensor)| {
                 let tensor = self.convert(&name, &tensor);
-                let is_vector = tensor.rank() == 1;
-                let dtype = if is_vector { GgmlDType::F32 } else { dtype };
-                let tensor = QTensor::quantize(&tensor, dtype);
-                (self.gguf_name(&name), tensor.expect("blocks fit"))
+                let stored = if tensor.rank() == 1 {
+                    let plain = QTensor::quantize(&tensor, GgmlDType::F32);
+                    plain.expect("a tensor")
+                } else {
+                    store(&tensor)
+                };
+                (self.gguf_name(&name), stored)
             })
             .chain(self.factors())
             .collect();
@@ -115,6 +129,22 @@ impl Reference {
             tensors.iter().map(|(name, t)| (name.as_str(), t)).collect();
         let mut file = fs::File::create(path).expect("a temporary file");
         gguf_file::write(&mut file, &metadata, &tensors).expect("written");
+    }
+
+    /// Returns a model of the same kind whose heads and blocks are sixteen
+    /// times as wide, as large blocks of quantised weights want them.
+    pub(crate) fn enlarged(mut self) -> Reference {
+        for key in ["hidden_size", "intermediate_size", "head_dim"] {
+            if self.config[key].is_u64() {
+                self.config[key] = (16 * self.size(key)).into();
+            }
+        }
+        for size in self.tensors.values_mut().flatten() {
+            if *size < 256 {
+                *size *= 16;
+            }
+        }
+        self
     }
 
     fn is_llama(&self) -> bool {
