@@ -50,6 +50,11 @@ impl<'a> Pieces<'a> {
         Ok(Pieces { texts, types })
     }
 
+    /// Returns true if and only if there is a token of this id.
+    fn has(&self, id: u32) -> bool {
+        usize::try_from(id).is_ok_and(|id| id < self.texts.len())
+    }
+
     /// Returns the id of each token.
     fn ids(&self) -> Vocab {
         (0..).zip(&self.texts).map(|(id, s)| ((*s).to_owned(), id)).collect()
@@ -90,7 +95,8 @@ pub(super) fn build(
         "llama" => {
             let encoder = sentence_piece(gguf, &pieces)?;
             // What SentencePiece takes where nothing else is said.
-            let defaults = [Some(1), Some(2)];
+            let default = |id: u32| pieces.has(id).then_some(id);
+            let defaults = [default(1), default(2)];
             (Encoder::SentencePiece(Arc::new(encoder)), true, defaults)
         }
         other => {
@@ -280,13 +286,11 @@ fn token_id(
 ) -> Result<Option<u32>, ModelError> {
     let key = format!("tokenizer.ggml.{name}_token_id");
     let Some(id) = gguf.integer(&key)? else { return Ok(None) };
-    let n_tokens = pieces.texts.len();
-    match u32::try_from(id) {
-        Ok(id) if usize::try_from(id).is_ok_and(|id| id < n_tokens) => {
-            Ok(Some(id))
-        }
-        _ => Err(ModelError::Tokenizer(format!(
-            "{key} = {id} is not among the {n_tokens} tokens"
+    match u32::try_from(id).ok().filter(|id| pieces.has(*id)) {
+        Some(id) => Ok(Some(id)),
+        None => Err(ModelError::Tokenizer(format!(
+            "{key} = {id} is not among the {} tokens",
+            pieces.texts.len()
         ))),
     }
 }
