@@ -11,7 +11,7 @@ use serde::Serialize;
 const MAX_INDENT: usize = 64;
 
 /// How many numbers a range may have.
-const MAX_RANGE: i64 = 10_000;
+const MAX_RANGE: usize = 10_000;
 
 /// Adds all of them.
 pub(super) fn add_to(environment: &mut Environment<'static>) {
@@ -58,7 +58,7 @@ fn range(
     let mut numbers = Vec::new();
     let mut next = Some(lower);
     while let Some(number) = next.filter(|number| goes_on(*number)) {
-        if numbers.len() as i64 == MAX_RANGE {
+        if numbers.len() == MAX_RANGE {
             return Err(invalid(format!(
                 "range of more than {MAX_RANGE} numbers"
             )));
@@ -70,8 +70,12 @@ fn range(
 }
 
 /// Indents all lines but the first, and those without text.
+#[expect(
+    clippy::needless_pass_by_value,
+    reason = "the signature that the template engine calls"
+)]
 fn indent(
-    text: String,
+    text: &str,
     width: Option<usize>,
     first: Option<bool>,
     blank: Option<bool>,
@@ -294,11 +298,11 @@ impl serde_json::ser::Formatter for Format {
 
 /// The time, in Coordinated Universal Time: where the machine stands is no
 /// affair of a prompt.
-fn strftime_now(format: String) -> Result<String, minijinja::Error> {
+fn strftime_now(format: &str) -> Result<String, minijinja::Error> {
     let now = SystemTime::now()
         .duration_since(SystemTime::UNIX_EPOCH)
         .map_err(|error| invalid(error.to_string()))?;
-    strftime(&format, now.as_secs())
+    strftime(format, now.as_secs())
 }
 
 /// Writes a time, given in seconds since 1970.

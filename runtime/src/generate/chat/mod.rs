@@ -244,27 +244,21 @@ fn without_markers(source: &str) -> String {
     while let Some((before, after)) = rest.split_once("{%") {
         out.push_str(before);
         out.push_str("{%");
-        let sign = if after.starts_with(['-', '+']) { 1 } else { 0 };
+        let sign = usize::from(after.starts_with(['-', '+']));
         let (sign, tag) = after.split_at(sign);
         let word = tag.trim_start();
         let end = word
             .find(|character: char| !character.is_ascii_alphanumeric())
             .unwrap_or(word.len());
         let (word, after) = word.split_at(end);
-        rest = match word {
-            "generation" => {
-                out.push_str(&format!("{sign} if true"));
-                after
-            }
-            "endgeneration" => {
-                out.push_str(&format!("{sign} endif"));
-                after
-            }
-            _ => {
-                out.push_str(sign);
-                tag
-            }
+        out.push_str(sign);
+        let (instead, after) = match word {
+            "generation" => (" if true", after),
+            "endgeneration" => (" endif", after),
+            _ => ("", tag),
         };
+        out.push_str(instead);
+        rest = after;
     }
     out.push_str(rest);
     out

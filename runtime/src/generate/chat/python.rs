@@ -1,6 +1,6 @@
 //! Values as Python has and prints them.
 
-use std::fmt::Write;
+use std::fmt::{self, Write};
 
 use minijinja::value::ValueKind;
 use minijinja::{Error, Output, State, Value};
@@ -55,7 +55,7 @@ fn write_value(
         ValueKind::Bool if value.is_true() => out.push_str("True"),
         ValueKind::Bool => out.push_str("False"),
         ValueKind::String => {
-            write_string(out, value.as_str().unwrap_or_default());
+            write_string(out, value.as_str().unwrap_or_default())?;
         }
         ValueKind::Seq | ValueKind::Iterable if !too_deep => {
             out.push('[');
@@ -82,7 +82,7 @@ fn write_value(
 
 /// Quotes a text: in single quotes, unless those are in it and double ones
 /// are not.
-fn write_string(out: &mut String, text: &str) {
+fn write_string(out: &mut String, text: &str) -> fmt::Result {
     let is_double = text.contains('\'') && !text.contains('"');
     let quote = if is_double { '"' } else { '\'' };
     out.push(quote);
@@ -97,10 +97,11 @@ fn write_string(out: &mut String, text: &str) {
                 out.push(character);
             }
             _ if character.is_control() => {
-                out.push_str(&format!("\\x{:02x}", u32::from(character)));
+                write!(out, "\\x{:02x}", u32::from(character))?;
             }
             _ => out.push(character),
         }
     }
     out.push(quote);
+    Ok(())
 }

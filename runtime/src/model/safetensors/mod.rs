@@ -20,6 +20,9 @@ use candle_core::{DType, Device, Tensor};
 use super::error::ModelError;
 use header::Place;
 
+/// A tensor as it is stored: its type, its shape, its little-endian bytes.
+pub(super) type Stored = (DType, Vec<usize>, Vec<u8>);
+
 /// What the weights may be stored as.
 const SUPPORTED: &str = "F32, F16, BF16";
 
@@ -86,8 +89,7 @@ impl Safetensors {
         Ok(Some((tensor.to_dtype(DType::F32)?, dtype)))
     }
 
-    /// Reads a tensor as it is stored: its type, its shape and its
-    /// little-endian bytes.
+    /// Reads a tensor as it is stored.
     ///
     /// # Errors
     ///
@@ -96,7 +98,7 @@ impl Safetensors {
     fn tensor_bytes(
         &mut self,
         name: &str,
-    ) -> Result<Option<(DType, Vec<usize>, Vec<u8>)>, ModelError> {
+    ) -> Result<Option<Stored>, ModelError> {
         let Some((file, place)) = self.tensors.get(name) else {
             return Ok(None);
         };

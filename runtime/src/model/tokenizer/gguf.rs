@@ -50,6 +50,11 @@ impl<'a> Pieces<'a> {
         Ok(Pieces { texts, types })
     }
 
+    /// Returns true if and only if there is a token of this id.
+    fn has(&self, id: u32) -> bool {
+        usize::try_from(id).is_ok_and(|id| id < self.texts.len())
+    }
+
     /// Returns the id of each token.
     fn ids(&self) -> Vocab {
         (0..).zip(&self.texts).map(|(id, s)| ((*s).to_owned(), id)).collect()
@@ -85,12 +90,13 @@ pub(super) fn build(
     let (encoder, adds_begin, defaults) = match model {
         "gpt2" => {
             let (encoder, adds_begin) = byte_level(gguf, &pieces)?;
-            (Encoder::Library(encoder), adds_begin, [None, None])
+            (Encoder::Library(Box::new(encoder)), adds_begin, [None, None])
         }
         "llama" => {
             let encoder = sentence_piece(gguf, &pieces)?;
             // What SentencePiece takes where nothing else is said.
-            let defaults = [Some(1), Some(2)];
+            let default = |id: u32| pieces.has(id).then_some(id);
+            let defaults = [default(1), default(2)];
             (Encoder::SentencePiece(Arc::new(encoder)), true, defaults)
         }
         other => {
@@ -280,13 +286,11 @@ fn token_id(
 ) -> Result<Option<u32>, ModelError> {
     let key = format!("tokenizer.ggml.{name}_token_id");
     let Some(id) = gguf.integer(&key)? else { return Ok(None) };
-    let n_tokens = pieces.texts.len();
-    match u32::try_from(id) {
-        Ok(id) if usize::try_from(id).is_ok_and(|id| id < n_tokens) => {
-            Ok(Some(id))
-        }
-        _ => Err(ModelError::Tokenizer(format!(
-            "{key} = {id} is not among the {n_tokens} tokens"
+    match u32::try_from(id).ok().filter(|id| pieces.has(*id)) {
+        Some(id) => Ok(Some(id)),
+        None => Err(ModelError::Tokenizer(format!(
+            "{key} = {id} is not among the {} tokens",
+            pieces.texts.len()
         ))),
     }
 }
@@ -351,8 +355,8 @@ mod tests {
     }
 
     fn build_from(
-        entries: Entries,
-        more: Entries,
+        entries: &[(&str, Value)],
+        more: &[(&str, Value)],
     ) -> Result<ModelTokenizer, ModelError> {
         let directory = tempfile::tempdir().expect("a temporary directory");
         let path = directory.path().join("m.gguf");
@@ -360,15 +364,15 @@ mod tests {
         let entries: Vec<(&str, &Value)> = entries
             .iter()
             .filter(|(key, _)| more.iter().all(|(other, _)| other != key))
-            .chain(&more)
+            .chain(more)
             .map(|(key, value)| (*key, value))
             .collect();
         write(&mut file, &entries, &[]).expect("written");
         build(&Gguf::open(&path).expect("valid"), 9)
     }
 
-    fn encode(more: Entries, text: &str) -> Vec<u32> {
-        build_from(pieces(), more)
+    fn encode(more: &[(&str, Value)], text: &str) -> Vec<u32> {
+        build_from(&pieces(), more)
             .and_then(|tokenizer| tokenizer.encode(text, true))
             .expect("encodes")
     }
@@ -379,13 +383,13 @@ mod tests {
         let begins = "tokenizer.ggml.add_bos_token";
         let ends = "tokenizer.ggml.add_eos_token";
         let space = "tokenizer.ggml.add_space_prefix";
-        assert_eq!(encode(vec![], "a"), [1, 5]);
-        assert_eq!(encode(vec![], "a\n\na"), [1, 5, 4, 5]);
-        assert_eq!(encode(vec![flag(ends, true)], "a"), [1, 5, 2]);
-        assert_eq!(encode(vec![flag(begins, false)], "a"), [5]);
-        assert_eq!(encode(vec![flag(space, false)], "a a"), [1, 6, 5]);
+        assert_eq!(encode(&[], "a"), [1, 5]);
+        assert_eq!(encode(&[], "a\n\na"), [1, 5, 4, 5]);
+        assert_eq!(encode(&[flag(ends, true)], "a"), [1, 5, 2]);
+        assert_eq!(encode(&[flag(begins, false)], "a"), [5]);
+        assert_eq!(encode(&[flag(space, false)], "a a"), [1, 6, 5]);
         let tokenizer =
-            build_from(pieces(), vec![flag(ends, true)]).expect("builds");
+            build_from(&pieces(), &[flag(ends, true)]).expect("builds");
         assert_eq!(tokenizer.encode("a", false).expect("encodes"), [5]);
         assert_eq!(tokenizer.begin_text(), "<s>");
     }
@@ -394,8 +398,8 @@ mod tests {
     fn every_chat_template_is_known_by_its_name() {
         let text = |text: &str| Value::String(text.into());
         let tokenizer = build_from(
-            pieces(),
-            vec![
+            &pieces(),
+            &[
                 ("tokenizer.chat_template", text("a")),
                 ("tokenizer.chat_template.tool_use", text("b")),
                 ("tokenizer.chat_templates", texts(&["tool_use"])),
@@ -410,9 +414,9 @@ mod tests {
     #[test]
     fn tokens_of_phi_3_take_the_white_space_behind_them() {
         let text = "a<|end|>\n a<s> a";
-        assert_eq!(encode(vec![], text), [1, 5, 3, 7, 0, 5, 1, 7, 5]);
+        assert_eq!(encode(&[], text), [1, 5, 3, 7, 0, 5, 1, 7, 5]);
         let name = ("general.name", Value::String("Phi-3 mini".into()));
-        assert_eq!(encode(vec![name], text), [1, 5, 3, 5, 1, 7, 5]);
+        assert_eq!(encode(&[name], text), [1, 5, 3, 5, 1, 7, 5]);
     }
 
     #[test]
@@ -447,7 +451,7 @@ mod tests {
                 "tokenizer.ggml.bos_token_id is not set",
             ),
         ] {
-            let error = build_from(pieces(), more).expect_err("refused");
+            let error = build_from(&pieces(), &more).expect_err("refused");
             let found = error.to_string();
             assert!(found.contains(expected), "{found:?}");
         }

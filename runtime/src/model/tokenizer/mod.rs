@@ -51,7 +51,7 @@ pub struct ModelTokenizer {
 #[derive(Clone)]
 enum Encoder {
     /// The `tokenizers` crate.
-    Library(Tokenizer),
+    Library(Box<Tokenizer>),
     SentencePiece(Arc<SentencePiece>),
 }
 
@@ -89,7 +89,7 @@ impl ModelTokenizer {
         let vocabulary = Vocabulary::from_path(&path)?;
         let config = read_config(directory)?;
         Ok(ModelTokenizer {
-            encoder: Encoder::Library(tokenizer),
+            encoder: Encoder::Library(Box::new(tokenizer)),
             vocabulary: with_width(vocabulary, n_logits)?,
             prefix: None,
             suffix: None,
