@@ -66,7 +66,6 @@ impl Safetensors {
     }
 
     /// Returns the names of all tensors, in their order as texts.
-    #[allow(dead_code, reason = "for loaders that account for all names")]
     pub(super) fn names(&self) -> impl Iterator<Item = &str> {
         self.tensors.keys().map(String::as_str)
     }

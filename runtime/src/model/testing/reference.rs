@@ -27,6 +27,9 @@ pub(crate) struct Reference {
     pub(crate) heads: Vec<Vec<f32>>,
     /// The last row.
     pub(crate) last: Vec<f32>,
+    /// How many times narrower the model was.
+    #[serde(skip)]
+    widened: Option<u8>,
 }
 
 /// Returns all of them.
@@ -53,6 +56,8 @@ impl Reference {
             (hash ^ u32::from(byte)).wrapping_mul(16_777_619)
         });
         let is_vector = shape.len() == 1;
+        // Sums over more entries come out as large as before.
+        let scale = 0.4 / self.widened.map_or(1.0, f32::from).sqrt();
         let is_norm = name.contains("norm");
         let is_less_one = self.architecture() == "gemma3";
         let values = std::iter::repeat_with(|| {
@@ -60,7 +65,7 @@ impl Reference {
             let high = u16::try_from(state >> 16).expect("16 bits");
             let unit = f32::from(high) / 32_768.0 - 1.0;
             match (is_vector, is_norm && !is_less_one) {
-                (false, _) => 0.4 * unit,
+                (false, _) => scale * unit,
                 (true, false) => 0.2 * unit,
                 (true, true) => 1.0 + 0.2 * unit,
             }
@@ -134,6 +139,7 @@ impl Reference {
     /// Returns a model of the same kind whose heads and blocks are sixteen
     /// times as wide, as large blocks of quantised weights want them.
     pub(crate) fn enlarged(mut self) -> Reference {
+        self.widened = Some(16);
         for key in ["hidden_size", "intermediate_size", "head_dim"] {
             if self.config[key].is_u64() {
                 self.config[key] = (16 * self.size(key)).into();
