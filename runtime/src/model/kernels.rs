@@ -142,7 +142,7 @@ pub(super) fn swiglu(gate_up: &[f32], width: usize, out: &mut Vec<f32>) {
 /// The gate of GeGLU: `gelu(gate) * up`, as [`swiglu`], with the formula
 /// `gelu(x) = x / (1 + e^-2u)`, `u = sqrt(2 / π) (x + 0.044715 x³)`.
 pub(super) fn geglu(gate_up: &[f32], width: usize, out: &mut Vec<f32>) {
-    const TWICE_ROOT: f32 = 1.595_769_1;
+    const TWICE_ROOT: f32 = 1.595_769;
     out.clear();
     out.reserve(gate_up.len() / 2);
     with_simd!(Version::best(), simd => {

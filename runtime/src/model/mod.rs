@@ -15,15 +15,30 @@ mod digest;
 pub mod download;
 mod error;
 mod gguf;
+#[allow(
+    clippy::inline_always,
+    reason = "what is not inlined into a function for a vector extension is \
+              compiled without it"
+)]
 mod kernels;
 mod linear;
 mod load;
 mod logits;
 mod memory;
 mod names;
+#[allow(
+    clippy::inline_always,
+    reason = "what is not inlined into a function for a vector extension is \
+              compiled without it"
+)]
 mod packed;
 mod rope;
 mod safetensors;
+#[allow(
+    clippy::inline_always,
+    reason = "what is not inlined into a function for a vector extension is \
+              compiled without it"
+)]
 mod simd;
 mod tokenizer;
 mod transformer;

@@ -141,9 +141,8 @@ impl Rope {
                 }
                 low = low.max(0.0);
                 high = high.min(self.n_dims as f64 - 1.0);
-                if low == high {
-                    high += 0.001;
-                }
+                // A ramp over nothing is a step.
+                high = high.max(low + 0.001);
                 let stretched =
                     ((pair as f64 - low) / (high - low)).clamp(0.0, 1.0);
                 frequency * (stretched / factor + 1.0 - stretched)

@@ -160,8 +160,8 @@ impl Transformer {
             batch.iter().flat_map(|feed| feed.tokens).copied().collect();
         let mut rows = self.embedding.rows(&tokens)?;
         let scale = self.config.embedding_scale;
-        if scale != 1.0 {
-            rows.iter_mut().for_each(|x| *x *= scale);
+        for x in &mut rows {
+            *x *= scale;
         }
         Ok(rows)
     }
@@ -509,7 +509,9 @@ fn norm(
 ) -> Result<Vec<f32>, ModelError> {
     let mut values = weights.vector(name, len)?;
     if config.has(Feature::NormsLessOne) {
-        values.iter_mut().for_each(|x| *x += 1.0);
+        for x in &mut values {
+            *x += 1.0;
+        }
     }
     Ok(values)
 }

@@ -1,6 +1,6 @@
 //! What keys and values take, and what they may come to take.
 
-use std::collections::HashSet;
+use std::collections::BTreeSet;
 
 use crate::model::{BLOCK_LEN, KvCache};
 
@@ -18,7 +18,7 @@ pub struct CacheUse {
 /// Adds up blocks, each once.
 #[derive(Debug, Default)]
 pub(super) struct Ledger {
-    blocks: HashSet<usize>,
+    blocks: BTreeSet<usize>,
     block_bytes: usize,
     n_more: usize,
 }

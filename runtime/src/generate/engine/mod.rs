@@ -303,7 +303,6 @@ impl Engine {
     }
 
     /// Returns the first of those that wait, prepared.
-    #[expect(clippy::type_complexity, reason = "used in one place")]
     fn take_next(
         &mut self,
     ) -> Option<(RequestId, Result<Running, GenerateError>)> {

@@ -208,18 +208,20 @@ fn read(
         rms_epsilon: narrow(epsilon),
         // The largest of the family scales by another width, and its file
         // does not say so: llama.cpp knows it by its layers.
-        score_scale: match is_gemma && n_layers == 62 {
-            true => root_scale(shared),
-            false => root_scale(head_dim),
+        score_scale: if is_gemma && n_layers == 62 {
+            root_scale(shared)
+        } else {
+            root_scale(head_dim)
         },
         #[expect(
             clippy::cast_precision_loss,
             reason = "widths are far below 2^24"
         )]
         embedding_scale: if is_gemma { (width as f32).sqrt() } else { 1.0 },
-        activation: match is_gemma {
-            true => Activation::GeluTanh,
-            false => Activation::Silu,
+        activation: if is_gemma {
+            Activation::GeluTanh
+        } else {
+            Activation::Silu
         },
         features: kind.features(keys.gguf),
         ropes,

@@ -178,6 +178,10 @@ fn root_scale(head_dim: usize) -> f32 {
     1.0 / (head_dim as f32).sqrt()
 }
 
+#[expect(
+    clippy::needless_pass_by_value,
+    reason = "callers hand over numbers and texts"
+)]
 fn refuse<T>(
     option: &str,
     value: impl ToString,

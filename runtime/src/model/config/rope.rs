@@ -111,9 +111,8 @@ fn yarn(
     let original_length = original(keys, positions)?;
     let stretched = positions.trained as f64 / original_length;
     let factor = keys.float("factor")?.unwrap_or(stretched);
-    let magnitude = |weight: f64| match factor > 1.0 {
-        true => 0.1 * weight * factor.ln() + 1.0,
-        false => 1.0,
+    let magnitude = |weight: f64| {
+        if factor > 1.0 { 0.1 * weight * factor.ln() + 1.0 } else { 1.0 }
     };
     let scale = keys.float("mscale")?.unwrap_or(0.0);
     let all = keys.float("mscale_all_dim")?.unwrap_or(0.0);

@@ -213,6 +213,10 @@ impl<const VNNI: bool> Avx2<VNNI> {
     }
 
     /// The dot product where weights are unsigned, by an instruction for it.
+    #[expect(
+        clippy::unused_self,
+        reason = "it is the proof that the processor has the instructions"
+    )]
     #[inline(always)]
     fn dot_vnni(
         self,
@@ -231,6 +235,10 @@ impl<const VNNI: bool> Avx2<VNNI> {
 
     /// The dot product of a quarter of the weights, in pairs that are added
     /// in 16 bits.
+    #[expect(
+        clippy::unused_self,
+        reason = "it is the proof that the processor has the instructions"
+    )]
     #[inline(always)]
     fn pairs<const BITS: u32>(
         self,
