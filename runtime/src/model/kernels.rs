@@ -3,7 +3,9 @@
 //! Each works on one row and adds in a fixed order, so that a row's result
 //! does not depend on what else is in the batch. They are written for the
 //! auto-vectoriser, fixed-width lanes and no early exits, and compiled for
-//! each of the processors that `simd` tells apart.
+//! each of the processors that `simd` tells apart. Results go into slices: what
+//! `Vec::extend` is given runs in a function of the standard library, which is
+//! compiled for the oldest processor.
 
 use super::simd::{LANES, Simd, Version, with_simd};
 
@@ -56,11 +58,14 @@ pub(super) fn rms_norm(
     out: &mut Vec<f32>,
 ) {
     out.clear();
-    out.reserve(rows.len());
+    out.resize(rows.len(), 0.0);
     with_simd!(Version::best(), simd => {
-        for row in rows.chunks_exact(weight.len()) {
+        let outs = out.chunks_exact_mut(weight.len());
+        for (row, out) in rows.chunks_exact(weight.len()).zip(outs) {
             let scale = rms_scale(dot_by(simd, row, row), row.len(), epsilon);
-            out.extend(row.iter().zip(weight).map(|(x, w)| x * scale * w));
+            for ((out, x), w) in out.iter_mut().zip(row).zip(weight) {
+                *out = x * scale * w;
+            }
         }
     });
 }
@@ -126,15 +131,14 @@ fn sum(values: &[f32]) -> f32 {
 /// first.
 pub(super) fn swiglu(gate_up: &[f32], width: usize, out: &mut Vec<f32>) {
     out.clear();
-    out.reserve(gate_up.len() / 2);
+    out.resize(gate_up.len() / 2, 0.0);
     with_simd!(Version::best(), simd => {
-        for row in gate_up.chunks_exact(2 * width) {
+        let outs = out.chunks_exact_mut(width);
+        for (row, out) in gate_up.chunks_exact(2 * width).zip(outs) {
             let (gate, up) = row.split_at(width);
-            out.extend(
-                gate.iter()
-                    .zip(up)
-                    .map(|(g, u)| g / (1.0 + exp(simd, -g)) * u),
-            );
+            for ((out, g), u) in out.iter_mut().zip(gate).zip(up) {
+                *out = g / (1.0 + exp(simd, -g)) * u;
+            }
         }
     });
 }
@@ -144,14 +148,15 @@ pub(super) fn swiglu(gate_up: &[f32], width: usize, out: &mut Vec<f32>) {
 pub(super) fn geglu(gate_up: &[f32], width: usize, out: &mut Vec<f32>) {
     const TWICE_ROOT: f32 = 1.595_769;
     out.clear();
-    out.reserve(gate_up.len() / 2);
+    out.resize(gate_up.len() / 2, 0.0);
     with_simd!(Version::best(), simd => {
-        for row in gate_up.chunks_exact(2 * width) {
+        let outs = out.chunks_exact_mut(width);
+        for (row, out) in gate_up.chunks_exact(2 * width).zip(outs) {
             let (gate, up) = row.split_at(width);
-            out.extend(gate.iter().zip(up).map(|(g, u)| {
+            for ((out, g), u) in out.iter_mut().zip(gate).zip(up) {
                 let inner = g * (0.044_715 * g * g + 1.0);
-                g / (1.0 + exp(simd, -TWICE_ROOT * inner)) * u
-            }));
+                *out = g / (1.0 + exp(simd, -TWICE_ROOT * inner)) * u;
+            }
         }
     });
 }
