@@ -216,6 +216,9 @@ fn speeds(
     Ok(Speeds { decode, prompt, peer_decode, peer_prompt })
 }
 
+/// What llama.cpp did: prompt and decode rates, and the tokens.
+type Peer = ([f64; 2], Vec<u32>);
+
 /// Times llama.cpp: prompt and decode rates and the tokens, or nothing where
 /// Python cannot import it.
 fn peer(
@@ -223,7 +226,7 @@ fn peer(
     model: &Path,
     n_threads: usize,
     prompt: &[u32],
-) -> Result<Option<([f64; 2], Vec<u32>)>, Failure> {
+) -> Result<Option<Peer>, Failure> {
     if model.is_dir() || !options.wants("llama.cpp") {
         return Ok(None);
     }
@@ -454,7 +457,10 @@ fn together(generator: Generator) -> Result<(), Failure> {
     for id in ids {
         let before = engine.cache_use().held;
         let started = Instant::now();
-        engine.cancel(id);
+        if engine.cancel(id).is_none() {
+            // It has come to its end by itself.
+            continue;
+        }
         times.push(started.elapsed().as_secs_f64() * 1e6);
         if engine.cache_use().held >= before {
             return Err("a cancelled request kept its memory".into());

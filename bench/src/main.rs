@@ -73,11 +73,27 @@ fn run() -> Result<(), String> {
         #[cfg(feature = "generator")]
         Command::Generator => generator::run(&options),
         #[cfg(not(feature = "generator"))]
-        Command::Generator => {
-            Err("`generator` was left out: build with --features generator"
-                .to_owned())
-        }
+        Command::Generator => with_generator(),
         Command::LoadChild => load::child(&options),
         Command::MemoryChild => maskbench::memory_child(&options),
+    }
+}
+
+/// Builds this program once more, with the bundled generator and candle, which
+/// the other commands do without, and runs it in place of this one.
+#[cfg(not(feature = "generator"))]
+fn with_generator() -> Result<(), String> {
+    let manifest = concat!(env!("CARGO_MANIFEST_DIR"), "/Cargo.toml");
+    eprintln!("building with the generator (--features generator)");
+    let status = std::process::Command::new("cargo")
+        .args(["run", "--release", "--manifest-path", manifest])
+        .args(["--features", "generator", "--"])
+        .args(std::env::args_os().skip(1))
+        .status()
+        .map_err(|error| format!("cannot start cargo: {error}"))?;
+    if status.success() {
+        Ok(())
+    } else {
+        Err("`generator` failed".to_owned())
     }
 }
