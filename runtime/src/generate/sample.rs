@@ -52,22 +52,10 @@ pub(super) fn run(
 ) -> Result<(), GenerateError> {
     let mut work = Workspace::default();
     let mut is_first = true;
-    let is_forcing = shared.request.boundaries.forced;
     loop {
-        let round = unless_interrupted(shared, || {
-            for (sequence, pipeline) in sequences.iter_mut().zip(pipelines) {
-                if sequence.finish.is_some() {
-                    continue;
-                }
-                if !is_first {
-                    sequence.draw(shared, pipeline, &mut work)?;
-                }
-                sequence.settle(shared, is_forcing)?;
-            }
-            is_first = false;
-            Ok(())
-        })?;
-        let mut is_cancelled = round.is_none();
+        let taken = take(sequences, pipelines, shared, &mut work, is_first)?;
+        is_first = false;
+        let mut is_cancelled = taken.is_none();
         if is_streamed && !is_cancelled {
             is_cancelled = hand_over(sequences, receive).is_break();
         }
@@ -88,6 +76,31 @@ pub(super) fn run(
             return Ok(());
         }
     }
+}
+
+/// Takes a token for each sequence that goes on, unless it is the first round,
+/// and what needs no choice; none if the request's interrupt broke it off.
+pub(super) fn take(
+    sequences: &mut [Sequence],
+    pipelines: &[Pipeline],
+    shared: &Shared<'_>,
+    work: &mut Workspace,
+    is_first: bool,
+) -> Result<Option<()>, GenerateError> {
+    let is_forcing = shared.request.boundaries.forced;
+    unless_interrupted(shared, || {
+        for (sequence, pipeline) in sequences.iter_mut().zip(pipelines) {
+            // What a pass that failed has not read comes first.
+            if sequence.finish.is_some() || sequence.is_hungry() {
+                continue;
+            }
+            if !is_first {
+                sequence.draw(shared, pipeline, work)?;
+            }
+            sequence.settle(shared, is_forcing)?;
+        }
+        Ok(())
+    })
 }
 
 /// Hands over what is new of each sequence.

@@ -137,6 +137,8 @@ pub struct Engine {
     running: Vec<Running>,
     prefixes: Prefixes,
     next_id: u64,
+    /// What has happened and was not handed over yet.
+    events: Vec<Event>,
 }
 
 impl Engine {
@@ -150,6 +152,7 @@ impl Engine {
             next: None,
             running: Vec::new(),
             next_id: 0,
+            events: Vec::new(),
         }
     }
 
@@ -238,11 +241,11 @@ impl Engine {
     /// # Errors
     ///
     /// Fails when the model does. The requests are as they were before the
-    /// pass, and can be gone on with or cancelled.
+    /// pass, and can be gone on with or cancelled. What happened before it is
+    /// handed over by the next step.
     pub fn step(&mut self) -> Result<Vec<Event>, GenerateError> {
-        let mut events = Vec::new();
-        self.admit(&mut events);
-        let Engine { generator, running, .. } = self;
+        self.admit();
+        let Engine { generator, running, events, .. } = self;
         let generator: &Generator = generator;
         let outcomes: Vec<_> =
             running.par_iter_mut().map(|one| one.advance(generator)).collect();
@@ -268,12 +271,12 @@ impl Engine {
         });
         events.append(&mut failed);
         self.feed()?;
-        self.retire(&mut events);
-        Ok(events)
+        self.retire();
+        Ok(std::mem::take(&mut self.events))
     }
 
     /// Starts waiting requests as long as there is room.
-    fn admit(&mut self, events: &mut Vec<Event>) {
+    fn admit(&mut self) {
         while let Some((request, prepared)) = self.take_next() {
             let admitted = prepared.and_then(|mut one| {
                 if !self.has_place(&one) {
@@ -296,7 +299,7 @@ impl Engine {
                 }
                 Err(error) => {
                     let result = Err(error);
-                    events.push(Event::Finished { request, result });
+                    self.events.push(Event::Finished { request, result });
                 }
             }
         }
@@ -379,7 +382,7 @@ impl Engine {
     }
 
     /// Lets go of what has ended.
-    fn retire(&mut self, events: &mut Vec<Event>) {
+    fn retire(&mut self) {
         let (ended, running) = std::mem::take(&mut self.running)
             .into_iter()
             .partition(Running::has_ended);
@@ -388,14 +391,14 @@ impl Engine {
             let request = one.id;
             let finished = one.finish(&self.generator);
             let rest = finished.pieces.into_iter();
-            events.extend(rest.map(|(sequence, text)| Event::Text {
+            self.events.extend(rest.map(|(sequence, text)| Event::Text {
                 request,
                 sequence,
                 text,
             }));
             self.prefixes.keep(finished.session);
             let result = Ok(finished.sequences);
-            events.push(Event::Finished { request, result });
+            self.events.push(Event::Finished { request, result });
         }
     }
 }

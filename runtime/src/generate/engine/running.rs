@@ -209,23 +209,11 @@ impl Running {
             }
             return Ok(Pieces::new());
         };
-        let is_forcing = self.request.boundaries.forced;
         let is_first = std::mem::take(is_first);
         let (pipelines, work) = (&self.pipelines, &mut self.work);
-        let round = sample::unless_interrupted(&shared, || {
-            for (one, pipeline) in sequences.iter_mut().zip(pipelines) {
-                // What the model could not read yet comes first.
-                if one.finish.is_some() || one.is_hungry() {
-                    continue;
-                }
-                if !is_first {
-                    one.draw(&shared, pipeline, work)?;
-                }
-                one.settle(&shared, is_forcing)?;
-            }
-            Ok(())
-        })?;
-        if round.is_none() {
+        let taken =
+            sample::take(sequences, pipelines, &shared, work, is_first)?;
+        if taken.is_none() {
             self.cancel();
             return Ok(Pieces::new());
         }

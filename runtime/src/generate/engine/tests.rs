@@ -341,6 +341,8 @@ fn after_a_failed_pass_the_requests_go_on() {
         engine.submit(request.clone()).expect("in order");
     }
     let mut made = Vec::new();
+    let mut texts: std::collections::BTreeMap<_, String> =
+        std::collections::BTreeMap::new();
     let mut n_steps = 0;
     while !engine.is_idle() {
         n_steps += 1;
@@ -349,8 +351,14 @@ fn after_a_failed_pass_the_requests_go_on() {
             Err(_) => assert_eq!(n_steps % 3, 0),
             Ok(events) => {
                 for event in events {
-                    if let Event::Finished { request, result } = event {
-                        made.push((request, result.expect("generated")));
+                    match event {
+                        Event::Text { request, sequence, text } => texts
+                            .entry((request, sequence))
+                            .or_default()
+                            .push_str(&text),
+                        Event::Finished { request, result } => {
+                            made.push((request, result.expect("generated")));
+                        }
                     }
                 }
             }
@@ -361,9 +369,12 @@ fn after_a_failed_pass_the_requests_go_on() {
     let (generator, _) = watched();
     let mut engine = Engine::new(generator, EngineOptions::default());
     let expected = run(&mut engine, &requests);
-    for ((_, made), expected) in made.iter().zip(expected) {
-        for (made, expected) in made.iter().zip(expected.expect("generated")) {
+    for ((id, made), expected) in made.iter().zip(expected) {
+        let pairs = made.iter().zip(expected.expect("generated"));
+        for (index, (made, expected)) in pairs.enumerate() {
             assert_eq!(made.tokens, expected.tokens);
+            let streamed = texts.remove(&(*id, index)).unwrap_or_default();
+            assert_eq!(streamed, expected.text);
         }
     }
 }
