@@ -326,7 +326,7 @@ impl Search<'_> {
     ) -> Result<Vec<Candidate>, GenerateError> {
         let sequence = &mut self.live[index].sequence;
         let mask: Option<TokenMask> = sequence.guide.allowed(self.shared)?;
-        let Workspace { row, scratch } = &mut self.work;
+        let Workspace { row, scratch, .. } = &mut self.work;
         let logits = sequence.logits()?;
         let total = log_sum_exp(logits);
         row.clear();

@@ -41,6 +41,8 @@ const MAX_JUDGED: usize = 256;
 pub(super) struct Workspace {
     pub(super) row: Vec<f32>,
     pub(super) scratch: Scratch,
+    /// The bits of a mask, as devices read them.
+    words: Vec<u32>,
 }
 
 /// What was learned in one step about the tokens of its row.
@@ -96,12 +98,15 @@ impl Sequence {
         };
         self.trace.phases.mask += started.elapsed();
         let started = Instant::now();
+        // Scores are computed from whole rows.
+        let may_stay = !shared.is_scored && pipeline.reach().is_some();
         let n_tail = self.guide.n_tail();
         let (token, trial) = self.choose(shared, pipeline, work, mask)?;
         if let Some(choice) = &trial.choice {
             self.history.observe(choice);
             self.n_yielded += usize::from(choice.has_yielded());
         }
+        self.session.leave_on_device(may_stay);
         self.trace.phases.choice += started.elapsed();
         taking.token = token;
         if trial.is_steered {
@@ -195,10 +200,9 @@ impl Sequence {
             || shared.request.boundaries.canonical && !self.guide.is_lenient;
         if pipeline.truncates() && is_choosy {
             let kept = {
+                self.fill_row(shared, pipeline, work, mask.as_ref())?;
                 let step = self.step(mask.as_ref(), attempt);
-                work.row.clear();
-                work.row.extend_from_slice(self.logits()?);
-                let Workspace { row, scratch } = work;
+                let Workspace { row, scratch, .. } = work;
                 pipeline.probabilities(row, &step, scratch)?
             };
             if kept.len() <= MAX_JUDGED {
@@ -220,11 +224,42 @@ impl Sequence {
                 }
             }
         }
+        self.fill_row(shared, pipeline, work, mask.as_ref())?;
         let step = self.step(mask.as_ref(), attempt);
-        work.row.clear();
-        work.row.extend_from_slice(self.logits()?);
-        let Workspace { row, scratch } = work;
+        let Workspace { row, scratch, .. } = work;
         Ok(Some(pipeline.choose(row, &step, scratch)?))
+    }
+
+    /// Fills the row with the logits, or, where they are on a device, with as
+    /// many of the strongest as the pipeline looks at.
+    fn fill_row(
+        &mut self,
+        shared: &Shared<'_>,
+        pipeline: &Pipeline,
+        work: &mut Workspace,
+        mask: Option<&TokenMask>,
+    ) -> Result<(), GenerateError> {
+        let Workspace { row, words, .. } = work;
+        if let Some(reach) = pipeline.reach() {
+            words.clear();
+            match mask {
+                Some(mask) => words.extend(mask.words()),
+                None => {
+                    let n_words = shared.vocabulary().n_logits().div_ceil(32);
+                    words.resize(n_words, u32::MAX);
+                }
+            }
+            let n_asked = reach.n_asked();
+            if let Some(n) = self.session.strongest(words, n_asked, row)?
+                && reach.is_enough(n, row)
+            {
+                return Ok(());
+            }
+            self.session.fetch()?;
+        }
+        row.clear();
+        row.extend_from_slice(self.logits()?);
+        Ok(())
     }
 
     /// Returns what the stages may look at.

@@ -75,6 +75,7 @@ impl Session {
         let n_common = self.common_prefix(tokens);
         if n_common == tokens.len() && n_common == self.tokens.len() {
             // Nothing is new; the logits may be there still.
+            self.fetch()?;
             if !self.is_current {
                 self.truncate(n_common.saturating_sub(1));
             }
@@ -100,6 +101,7 @@ impl Session {
             return Err(ModelError::EmptyFeed);
         }
         self.check_fit(self.tokens.len() + tokens.len())?;
+        self.leave_on_device(false);
         let n_chunks = tokens.len().div_ceil(CHUNK);
         for (index, chunk) in tokens.chunks(CHUNK).enumerate() {
             let is_last = index + 1 == n_chunks;
@@ -120,6 +122,7 @@ impl Session {
         tokens: &[u32],
     ) -> Result<&Logits, ModelError> {
         self.check_fit(self.tokens.len() + tokens.len())?;
+        self.leave_on_device(false);
         self.step(tokens, Want::All)?;
         Ok(&self.logits)
     }
@@ -183,9 +186,12 @@ impl Session {
             session.check_fit(session.tokens.len() + tokens.len())?;
             return session.step(tokens, *want);
         }
+        let lens: Vec<usize> =
+            batch.iter().map(|(session, ..)| session.cache.len()).collect();
         let Some((first, ..)) = batch.first() else { return Ok(()) };
         let model = Arc::clone(&first.model);
         let mut logits = Logits::new();
+        logits.may_stay(true);
         let mut feeds = Vec::with_capacity(batch.len());
         for (session, tokens, want) in &mut *batch {
             session.check_fit(session.tokens.len() + tokens.len())?;
@@ -194,15 +200,48 @@ impl Session {
             feeds.push(Feed { tokens, cache, want: *want });
         }
         model.forward(&mut feeds, &mut logits)?;
-        for (index, (session, tokens, want)) in batch.iter_mut().enumerate() {
+        let mut sessions = batch.iter_mut().enumerate();
+        let copied = sessions.try_for_each(|(index, (session, ..))| {
+            logits.copy_to(index, &mut session.logits)
+        });
+        if let Err(error) = copied {
+            for ((session, ..), len) in batch.iter_mut().zip(lens) {
+                session.cache.truncate(len);
+            }
+            return Err(error);
+        }
+        for (session, tokens, want) in batch {
             session.tokens.extend_from_slice(tokens);
             session.is_current = *want != Want::Nothing;
-            let rows = logits.rows(index);
-            let values =
-                session.logits.reset(model.vocab_size(), &[rows.len()]);
-            rows.for_each(|row| values.extend_from_slice(row));
         }
         Ok(())
+    }
+
+    /// Says whether the logits of the next pass may stay on the device that
+    /// computed them, for [`Session::strongest`].
+    pub(super) fn leave_on_device(&mut self, may_stay: bool) {
+        self.logits.may_stay(may_stay);
+    }
+
+    /// Copies the logits from the device, if they are still there.
+    pub(super) fn fetch(&mut self) -> Result<(), ModelError> {
+        self.logits.fetch()
+    }
+
+    /// Fills `row` with the logits after the last token, and minus infinity
+    /// for all that is not among the `k` strongest that the mask allows.
+    /// Returns how many there are; none where the logits are not on a device
+    /// or the whole row is wanted.
+    pub(super) fn strongest(
+        &self,
+        mask: &[u32],
+        k: usize,
+        row: &mut Vec<f32>,
+    ) -> Result<Option<usize>, ModelError> {
+        if !self.is_current {
+            return Ok(None);
+        }
+        self.logits.strongest(0, mask, k, row)
     }
 
     pub(super) fn cache(&self) -> &KvCache {

@@ -7,6 +7,10 @@
 //! only when a sequence writes into one that another still holds. Appending a
 //! token never moves what is already there.
 //!
+//! The blocks of a model on an accelerator lie in one pool of that model; a
+//! cache holds their numbers, with the same reference counts, and the model
+//! reads and writes them.
+//!
 //! # Layout
 //!
 //! A block holds all layers of its positions: layer, then keys and values,
@@ -16,7 +20,7 @@
 
 use std::fmt;
 use std::ops::Range;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 
 /// Positions per block.
 ///
@@ -62,14 +66,94 @@ enum Half {
 pub struct KvCache {
     layout: KvLayout,
     /// Invariant: at least `len.div_ceil(BLOCK_LEN)` blocks.
-    blocks: Vec<Arc<[f32]>>,
+    blocks: Blocks,
     len: usize,
+}
+
+#[derive(Clone)]
+enum Blocks {
+    /// In the processor's memory.
+    Host(Vec<Arc<[f32]>>),
+    /// In a model's pool.
+    Device(Arc<BlockPool>, Vec<Arc<PoolBlock>>),
+}
+
+impl Blocks {
+    fn len(&self) -> usize {
+        match self {
+            Blocks::Host(blocks) => blocks.len(),
+            Blocks::Device(_, blocks) => blocks.len(),
+        }
+    }
+
+    fn truncate(&mut self, n: usize) {
+        match self {
+            Blocks::Host(blocks) => blocks.truncate(n),
+            Blocks::Device(_, blocks) => blocks.truncate(n),
+        }
+    }
+}
+
+/// Which blocks of a model's pool are in use.
+#[derive(Debug, Default)]
+pub(super) struct BlockPool(Mutex<FreeBlocks>);
+
+#[derive(Debug, Default)]
+struct FreeBlocks {
+    free: Vec<usize>,
+    /// The number of blocks that were ever handed out.
+    n_blocks: usize,
+}
+
+impl BlockPool {
+    fn take(pool: &Arc<BlockPool>) -> Arc<PoolBlock> {
+        let mut state = pool.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let index = state.free.pop().unwrap_or_else(|| {
+            state.n_blocks += 1;
+            state.n_blocks - 1
+        });
+        Arc::new(PoolBlock { index, pool: Arc::clone(pool) })
+    }
+}
+
+/// One block of a pool, which goes back to it.
+#[derive(Debug)]
+struct PoolBlock {
+    index: usize,
+    pool: Arc<BlockPool>,
+}
+
+impl Drop for PoolBlock {
+    fn drop(&mut self) {
+        let state = &self.pool.0;
+        let mut state = state.lock().unwrap_or_else(PoisonError::into_inner);
+        state.free.push(self.index);
+    }
 }
 
 impl KvCache {
     /// Creates an empty cache.
     pub fn new(layout: KvLayout) -> KvCache {
-        KvCache { layout, blocks: Vec::new(), len: 0 }
+        KvCache { layout, blocks: Blocks::Host(Vec::new()), len: 0 }
+    }
+
+    /// Creates an empty cache whose blocks lie in a pool.
+    pub(super) fn in_pool(layout: KvLayout, pool: &Arc<BlockPool>) -> KvCache {
+        let blocks = Blocks::Device(Arc::clone(pool), Vec::new());
+        KvCache { layout, blocks, len: 0 }
+    }
+
+    /// Returns true if and only if the blocks lie in a pool.
+    pub(super) fn is_on_device(&self) -> bool {
+        matches!(self.blocks, Blocks::Device(..))
+    }
+
+    /// Returns true if and only if the blocks lie in this pool.
+    pub(super) fn is_in(&self, pool: &Arc<BlockPool>) -> bool {
+        match &self.blocks {
+            Blocks::Host(_) => false,
+            Blocks::Device(own, _) => Arc::ptr_eq(own, pool),
+        }
     }
 
     /// Returns the sizes that this cache was made for.
@@ -114,8 +198,15 @@ impl KvCache {
     /// Returns what tells each block from all others that are alive, and the
     /// bytes of one. Blocks that two caches share are the same.
     pub(crate) fn blocks(&self) -> (impl Iterator<Item = usize>, usize) {
-        let ids = self.blocks.iter().map(|block| block.as_ptr().addr());
-        (ids, self.layout.block_len() * size_of::<f32>())
+        let ids: Vec<usize> = match &self.blocks {
+            Blocks::Host(blocks) => {
+                blocks.iter().map(|block| block.as_ptr().addr()).collect()
+            }
+            Blocks::Device(_, blocks) => {
+                blocks.iter().map(|block| Arc::as_ptr(block).addr()).collect()
+            }
+        };
+        (ids.into_iter(), self.layout.block_len() * size_of::<f32>())
     }
 
     /// Makes room for `n` more positions, and makes sure that writing them
@@ -126,17 +217,66 @@ impl KvCache {
     pub fn reserve(&mut self, n: usize) {
         let n_blocks = (self.len + n).div_ceil(BLOCK_LEN);
         let block_len = self.layout.block_len();
-        self.blocks.truncate(n_blocks);
+        let Blocks::Host(blocks) = &mut self.blocks else {
+            debug_assert!(false, "the model reserves in its pool");
+            return;
+        };
+        blocks.truncate(n_blocks);
         if n > 0
             && !self.len.is_multiple_of(BLOCK_LEN)
-            && let Some(block) = self.blocks.get_mut(self.len / BLOCK_LEN)
+            && let Some(block) = blocks.get_mut(self.len / BLOCK_LEN)
             && Arc::get_mut(block).is_none()
         {
             *block = Arc::from(&block[..]);
         }
-        while self.blocks.len() < n_blocks {
-            self.blocks.push(std::iter::repeat_n(0.0, block_len).collect());
+        while blocks.len() < n_blocks {
+            blocks.push(std::iter::repeat_n(0.0, block_len).collect());
         }
+    }
+
+    /// Does what [`KvCache::reserve`] does in a pool. `make` makes sure that
+    /// a block is there, with what another holds if one is given.
+    pub(super) fn reserve_in_pool<E>(
+        &mut self,
+        n: usize,
+        mut make: impl FnMut(usize, Option<usize>) -> Result<(), E>,
+    ) -> Result<(), E> {
+        let n_blocks = (self.len + n).div_ceil(BLOCK_LEN);
+        let Blocks::Device(pool, blocks) = &mut self.blocks else {
+            debug_assert!(false, "the blocks are in a pool");
+            return Ok(());
+        };
+        blocks.truncate(n_blocks);
+        if n > 0
+            && !self.len.is_multiple_of(BLOCK_LEN)
+            && let Some(block) = blocks.get_mut(self.len / BLOCK_LEN)
+            && Arc::get_mut(block).is_none()
+        {
+            let own = BlockPool::take(pool);
+            make(own.index, Some(block.index))?;
+            *block = own;
+        }
+        while blocks.len() < n_blocks {
+            let block = BlockPool::take(pool);
+            make(block.index, None)?;
+            blocks.push(block);
+        }
+        Ok(())
+    }
+
+    /// Returns where positions lie in the pool, counted in positions.
+    pub(super) fn places_in_pool(
+        &self,
+        positions: Range<usize>,
+    ) -> impl Iterator<Item = usize> {
+        let blocks = match &self.blocks {
+            Blocks::Host(_) => &[],
+            Blocks::Device(_, blocks) => blocks.as_slice(),
+        };
+        positions.filter_map(|position| {
+            let block = blocks.get(position / BLOCK_LEN)?;
+            Some(block.index * BLOCK_LEN + position % BLOCK_LEN)
+        })
     }
 
     /// Writes the keys and values of every head at `position`, which must
@@ -150,9 +290,11 @@ impl KvCache {
     ) {
         let KvLayout { head_dim, .. } = self.layout;
         let in_block = position % BLOCK_LEN * head_dim;
-        let Some(block) =
-            self.blocks.get_mut(position / BLOCK_LEN).and_then(Arc::get_mut)
-        else {
+        let block = match &mut self.blocks {
+            Blocks::Host(blocks) => blocks.get_mut(position / BLOCK_LEN),
+            Blocks::Device(..) => None,
+        };
+        let Some(block) = block.and_then(Arc::get_mut) else {
             debug_assert!(false, "position {position} is not reserved");
             return;
         };
@@ -183,7 +325,11 @@ impl KvCache {
         let values = layout.offset(layer, Half::Values, head);
         let Range { start, end } = positions;
         let first = start / BLOCK_LEN;
-        let blocks = self.blocks.get(first..).unwrap_or_default();
+        let blocks = match &self.blocks {
+            Blocks::Host(blocks) => blocks.as_slice(),
+            Blocks::Device(..) => &[],
+        };
+        let blocks = blocks.get(first..).unwrap_or_default();
         (first..).zip(blocks).map_while(move |(index, block)| {
             let base = index * BLOCK_LEN;
             let skipped = start.saturating_sub(base) * layout.head_dim;

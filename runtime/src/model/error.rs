@@ -3,6 +3,7 @@
 use std::io;
 use std::path::PathBuf;
 
+use super::compute_device::ComputeDevice;
 use super::memory::MemoryPlan;
 
 /// The architectures that [`load`](crate::model::load) builds, by the name
@@ -103,6 +104,17 @@ pub enum ModelError {
         plan: MemoryPlan,
         /// What there is, in bytes.
         available: u64,
+    },
+    /// The device cannot be used.
+    #[error(
+        "device {device} cannot be used; builds with `--features cuda` or \
+         `--features metal` know such devices, and `cpu` is always there"
+    )]
+    Device {
+        /// The device that was asked for.
+        device: ComputeDevice,
+        /// What the tensor library said.
+        source: candle_core::Error,
     },
     /// The keys and values of a request would not fit in memory.
     #[error(

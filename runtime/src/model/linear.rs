@@ -132,7 +132,7 @@ impl Linear {
 
 /// Puts matrices of one block type below each other. Rows are whole blocks,
 /// so this is a concatenation of bytes.
-fn merge(
+pub(super) fn merge(
     weights: &[Arc<QTensor>],
     n_in: usize,
 ) -> Result<Option<QTensor>, ModelError> {

@@ -4,9 +4,13 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use candle_core::Device;
+
 use super::Model;
+use super::compute_device::{ComputeDevice, available};
 use super::config::Config;
 use super::defaults;
+use super::device::DeviceTransformer;
 use super::error::ModelError;
 use super::gguf::Gguf;
 use super::memory::MemoryPlan;
@@ -49,6 +53,8 @@ pub struct LoadOptions {
     /// the container has to spare if nothing is said. A model that needs more
     /// is refused before its weights are read.
     pub memory: Option<u64>,
+    /// What computes.
+    pub device: ComputeDevice,
 }
 
 /// Loads a model from a GGUF file, or from a directory of safetensors with
@@ -71,29 +77,53 @@ pub fn load_with(
     path: &Path,
     options: &LoadOptions,
 ) -> Result<LoadedModel, ModelError> {
+    load_on(path, options, options.device.open()?)
+}
+
+/// Loads a model on a device, or for the processor's own body.
+pub(super) fn load_on(
+    path: &Path,
+    options: &LoadOptions,
+    device: Option<Device>,
+) -> Result<LoadedModel, ModelError> {
     if path.is_dir() {
-        load_directory(path, options)
+        load_directory(path, options, device)
     } else {
-        load_gguf(path, options)
+        load_gguf(path, options, device)
     }
+}
+
+fn build(
+    config: Config,
+    weights: Weights<'_>,
+    device: Option<Device>,
+) -> Result<Arc<dyn Model>, ModelError> {
+    Ok(match device {
+        None => Arc::new(Transformer::load(config, weights)?),
+        Some(device) => {
+            Arc::new(DeviceTransformer::load(config, weights, device)?)
+        }
+    })
 }
 
 fn load_gguf(
     path: &Path,
     options: &LoadOptions,
+    device: Option<Device>,
 ) -> Result<LoadedModel, ModelError> {
     let mut gguf = Gguf::open(path)?;
     let asked = options.context_length;
     let config = Config::from_gguf(&mut gguf, asked)?;
     let files = super::gguf::parts_of(path);
-    let plan = MemoryPlan::new(&files, &config, asked, options.memory)?;
+    let limit = options.memory.or_else(|| available(device.as_ref()));
+    let plan = MemoryPlan::new(&files, &config, asked, limit)?;
     plan.check()?;
     let tokenizer = ModelTokenizer::from_gguf(&gguf, config.vocab_size)?;
     let defaults = defaults::from_gguf(&gguf);
     let warnings = warnings(&config);
-    let model = Transformer::load(config, Weights::from_gguf(&mut gguf))?;
+    let model = build(config, Weights::from_gguf(&mut gguf), device)?;
     Ok(LoadedModel {
-        model: Arc::new(model),
+        model,
         tokenizer: Arc::new(tokenizer),
         defaults,
         path: path.to_owned(),
@@ -105,6 +135,7 @@ fn load_gguf(
 fn load_directory(
     path: &Path,
     options: &LoadOptions,
+    device: Option<Device>,
 ) -> Result<LoadedModel, ModelError> {
     let config_path = path.join("config.json");
     let text = fs::read_to_string(&config_path)
@@ -112,15 +143,15 @@ fn load_directory(
     let asked = options.context_length;
     let config = Config::from_json(&config_path, &text, asked)?;
     let files = Safetensors::open(path)?;
-    let plan =
-        MemoryPlan::new(&files.paths(), &config, asked, options.memory)?;
+    let limit = options.memory.or_else(|| available(device.as_ref()));
+    let plan = MemoryPlan::new(&files.paths(), &config, asked, limit)?;
     plan.check()?;
     let tokenizer = ModelTokenizer::from_directory(path, config.vocab_size)?;
     let defaults = defaults::from_directory(path)?;
     let warnings = warnings(&config);
-    let model = Transformer::load(config, Weights::from_safetensors(files))?;
+    let model = build(config, Weights::from_safetensors(files), device)?;
     Ok(LoadedModel {
-        model: Arc::new(model),
+        model,
         tokenizer: Arc::new(tokenizer),
         defaults,
         path: path.to_owned(),

@@ -1,5 +1,11 @@
 //! The scores that a forward pass leaves behind.
 
+use candle_core::Tensor;
+
+use super::device;
+use super::error::ModelError;
+use super::linear::read;
+
 /// Which of the fed tokens get logits.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 pub enum Want {
@@ -21,6 +27,9 @@ pub struct Logits {
     width: usize,
     /// The first row of each sequence, and the end of the last.
     starts: Vec<usize>,
+    /// The rows on a device, if `values` does not have them.
+    far: Option<Tensor>,
+    may_stay: bool,
 }
 
 impl Logits {
@@ -40,8 +49,98 @@ impl Logits {
             end += count;
             self.starts.push(end);
         }
+        self.far = None;
         self.values.clear();
         &mut self.values
+    }
+
+    /// Says whether rows may stay on the device that computed them, until
+    /// they are fetched. Unless it is said they may not.
+    pub(crate) fn may_stay(&mut self, may_stay: bool) {
+        self.may_stay = may_stay;
+    }
+
+    /// Takes rows that a device computed, `counts` for each sequence.
+    pub(super) fn put(
+        &mut self,
+        rows: Tensor,
+        counts: &[usize],
+    ) -> Result<(), ModelError> {
+        self.reset(rows.dim(1)?, counts);
+        self.far = Some(rows);
+        if self.may_stay { Ok(()) } else { self.fetch() }
+    }
+
+    /// Copies rows that are still on a device into this buffer.
+    pub(crate) fn fetch(&mut self) -> Result<(), ModelError> {
+        if let Some(rows) = self.far.take() {
+            let rows = rows.to_device(&candle_core::Device::Cpu)?;
+            read(&rows, |rows| self.values.extend_from_slice(rows))?;
+        }
+        Ok(())
+    }
+
+    /// Copies the rows of one sequence to another buffer, which may leave
+    /// them on the device.
+    pub(crate) fn copy_to(
+        &self,
+        sequence: usize,
+        target: &mut Logits,
+    ) -> Result<(), ModelError> {
+        let (start, end) = self.bounds(sequence).unwrap_or((0, 0));
+        match &self.far {
+            Some(rows) if start < end => {
+                let rows = rows.narrow(0, start, end - start)?;
+                target.put(rows, &[end - start])
+            }
+            _ => {
+                let values = target.reset(self.width, &[end - start]);
+                self.rows(sequence)
+                    .for_each(|row| values.extend_from_slice(row));
+                Ok(())
+            }
+        }
+    }
+
+    /// Fills `row` with the last row of a sequence, but for all that is
+    /// neither among the `k` strongest tokens that the mask allows nor ties
+    /// with the last of these: that is minus infinity. Returns how many are
+    /// not; none, and does nothing, where the rows are not on a device or the
+    /// whole row is wanted.
+    pub(crate) fn strongest(
+        &self,
+        sequence: usize,
+        mask: &[u32],
+        k: usize,
+        row: &mut Vec<f32>,
+    ) -> Result<Option<usize>, ModelError> {
+        let (Some(rows), Some((start, end))) =
+            (&self.far, self.bounds(sequence))
+        else {
+            return Ok(None);
+        };
+        if start == end {
+            return Ok(None);
+        }
+        let last = rows.get(end - 1)?;
+        let Some(found) = device::strongest(&last, mask, k)? else {
+            return Ok(None);
+        };
+        row.clear();
+        row.resize(self.width, f32::NEG_INFINITY);
+        for &(token, logit) in &found {
+            if let Some(entry) =
+                usize::try_from(token).ok().and_then(|at| row.get_mut(at))
+            {
+                *entry = logit;
+            }
+        }
+        Ok(Some(found.len()))
+    }
+
+    fn bounds(&self, sequence: usize) -> Option<(usize, usize)> {
+        let rest = self.starts.get(sequence..)?;
+        Some((*rest.first()?, *rest.get(1)?))
     }
 
     /// Returns the number of sequences.
@@ -54,11 +153,7 @@ impl Logits {
         &self,
         sequence: usize,
     ) -> impl DoubleEndedIterator<Item = &[f32]> + ExactSizeIterator {
-        let bounds = self
-            .starts
-            .get(sequence..)
-            .and_then(|rest| Some((*rest.first()?, *rest.get(1)?)));
-        let (start, end) = bounds.unwrap_or((0, 0));
+        let (start, end) = self.bounds(sequence).unwrap_or((0, 0));
         let values = self.values.get(start * self.width..end * self.width);
         values.unwrap_or_default().chunks_exact(self.width.max(1))
     }

@@ -17,8 +17,8 @@ pub struct MemoryPlan {
     /// for, or none.
     pub n_tokens: u64,
     /// The bytes that may be used: those of [`LoadOptions::memory`], or those
-    /// that the machine (or the container) has to spare; nothing where that
-    /// is not known.
+    /// that the device, the machine or the container has to spare; nothing
+    /// where that is not known.
     ///
     /// [`LoadOptions::memory`]: super::LoadOptions::memory
     pub available: Option<u64>,
@@ -44,7 +44,7 @@ impl MemoryPlan {
             weights,
             cache_per_token: per_token(config.kv_layout()),
             n_tokens: asked.map_or(0, to_u64),
-            available: limit.or_else(available),
+            available: limit,
         })
     }
 
@@ -78,7 +78,7 @@ fn to_u64(n: usize) -> u64 {
 }
 
 /// Returns the bytes that can be allocated without driving out others.
-fn available() -> Option<u64> {
+pub(super) fn available() -> Option<u64> {
     let mut system = sysinfo::System::new().ok()?;
     system.refresh_memory();
     let machine = system.available_memory();

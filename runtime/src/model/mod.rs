@@ -9,8 +9,10 @@
 //! logits.
 
 mod cache;
+mod compute_device;
 mod config;
 mod defaults;
+mod device;
 mod digest;
 pub mod download;
 mod error;
@@ -21,6 +23,7 @@ mod gguf;
               compiled without it"
 )]
 mod kernels;
+mod layers;
 mod linear;
 mod load;
 mod logits;
@@ -52,6 +55,7 @@ pub(crate) mod testing;
 mod transformer_tests;
 
 pub use cache::{BLOCK_LEN, KvCache, KvLayout};
+pub use compute_device::ComputeDevice;
 pub use digest::content_digest;
 pub(crate) use download::to_hex;
 pub use error::{ModelError, SUPPORTED_ARCHITECTURES};

@@ -97,7 +97,11 @@ fn a_model_that_does_not_fit_is_refused_with_the_numbers() {
         (Some(64), weights + cache, true),
         (Some(64), weights + cache - 1, false),
     ] {
-        let options = LoadOptions { context_length, memory: Some(memory) };
+        let options = LoadOptions {
+            context_length,
+            memory: Some(memory),
+            ..LoadOptions::default()
+        };
         match load_with(directory.path(), &options) {
             Ok(_) => assert!(fits),
             Err(error) => {

@@ -194,6 +194,16 @@ impl Angles {
         Angles { pairing: rope.pairing, n_pairs: frequencies.len(), table }
     }
 
+    /// Returns the cosines of all positions, and the sines.
+    pub(super) fn split(&self) -> (Vec<f32>, Vec<f32>) {
+        let n = self.n_pairs.max(1);
+        let halves = |from| {
+            let rows = self.table.chunks_exact(n).skip(from).step_by(2);
+            rows.flatten().copied().collect()
+        };
+        (halves(0), halves(1))
+    }
+
     /// Turns each head of a row by the angles of the row's position.
     pub(super) fn turn(&self, row: usize, heads: &mut [f32], head_dim: usize) {
         let start = row * 2 * self.n_pairs;

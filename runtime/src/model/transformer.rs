@@ -15,15 +15,18 @@
 //! many threads, so that feeding a prompt whole, in chunks, in a batch or
 //! after a shared beginning gives the same bits.
 
+use std::sync::Arc;
+
+use candle_core::quantized::QTensor;
 use rayon::prelude::*;
 
 use super::cache::KvCache;
-use super::config::{Activation, Config, Feature};
+use super::config::{Activation, Config};
 use super::error::ModelError;
 use super::kernels;
+use super::layers::{Backend, Body, Projection};
 use super::linear::{Linear, Matrix};
-use super::names::{Name, Part};
-use super::rope::{Angles, Rope};
+use super::rope::Angles;
 use super::simd::Version;
 use super::weights::Weights;
 use super::{Feed, Logits, Model};
@@ -34,45 +37,36 @@ const MIN_PARALLEL_WORK: usize = 1 << 20;
 
 /// A transformer.
 #[derive(Debug)]
-pub(super) struct Transformer {
-    config: Config,
-    /// Those of each rotary embedding.
-    frequencies: Vec<Vec<f64>>,
-    embedding: Matrix,
-    layers: Vec<Layer>,
-    output_norm: Vec<f32>,
-    output: Linear,
-    /// The number formats of the weights.
-    formats: String,
-}
+pub(super) struct Transformer(Body<Processor>);
 
+/// Packed matrices and plain vectors.
 #[derive(Debug)]
-struct Layer {
-    attention_norm: Vec<f32>,
-    /// Queries, keys and values, one below the other.
-    qkv: Projection,
-    head_norms: Option<HeadNorms>,
-    attention_output: Projection,
-    attention_post_norm: Option<Vec<f32>>,
-    feed_forward_norm: Vec<f32>,
-    /// The gate, then the up projection.
-    gate_up: Projection,
-    down: Projection,
-    feed_forward_post_norm: Option<Vec<f32>>,
-}
+struct Processor;
 
-/// A matrix product, and what is added to each row of it.
-#[derive(Debug)]
-struct Projection {
-    linear: Linear,
-    /// Empty where there is none.
-    bias: Vec<f32>,
-}
+impl Backend for Processor {
+    type Matrix = Linear;
+    type Vector = Vec<f32>;
 
-#[derive(Debug)]
-struct HeadNorms {
-    query: Vec<f32>,
-    key: Vec<f32>,
+    fn matrix(
+        &self,
+        weights: Vec<Arc<QTensor>>,
+        n_in: usize,
+    ) -> Result<Linear, ModelError> {
+        Linear::stack(weights, n_in)
+    }
+
+    fn tied(
+        &self,
+        embedding: &Matrix,
+        _: Arc<QTensor>,
+        [n_out, n_in]: [usize; 2],
+    ) -> Result<Linear, ModelError> {
+        Ok(Linear::single(embedding.clone(), n_in, n_out))
+    }
+
+    fn vector(&self, values: Vec<f32>) -> Result<Vec<f32>, ModelError> {
+        Ok(values)
+    }
 }
 
 /// Buffers of one forward pass, reused from layer to layer.
@@ -97,73 +91,23 @@ impl Transformer {
     /// Builds the model from its tensors.
     pub(super) fn load(
         config: Config,
-        mut weights: Weights<'_>,
+        weights: Weights<'_>,
     ) -> Result<Transformer, ModelError> {
-        let Config { width, vocab_size, .. } = config;
-        let shape = [vocab_size, width];
-        let embedding = Matrix::new(weights.matrix(Name::Embedding, shape)?)?;
-        let is_tied = config.is_tied;
-        let output = if is_tied.unwrap_or(!weights.has(Name::Output)) {
-            weights.ignore(Name::Output);
-            embedding.clone()
-        } else {
-            Matrix::new(weights.matrix(Name::Output, shape)?)?
-        };
-        let layers = (0..config.n_layers)
-            .map(|index| Layer::load(&config, &mut weights, index))
-            .collect::<Result<_, _>>()?;
-        let frequencies = config.ropes.iter().map(Rope::frequencies);
-        let model = Transformer {
-            frequencies: frequencies.collect(),
-            embedding,
-            layers,
-            output_norm: norm(&config, &mut weights, Name::OutputNorm, width)?,
-            output: Linear::single(output, width, vocab_size),
-            formats: weights.formats(),
-            config,
-        };
-        weights.finish()?;
-        Ok(model)
+        Ok(Transformer(Body::load(&Processor, config, weights)?))
     }
 
     /// Checks a batch, and returns the place of each of its rows.
     fn places(&self, batch: &[Feed<'_>]) -> Result<Vec<Place>, ModelError> {
-        let size = self.config.vocab_size;
+        self.0.check(batch, |cache| !cache.is_on_device())?;
         let mut places = Vec::new();
         for (sequence, feed) in batch.iter().enumerate() {
-            if feed.tokens.is_empty() {
-                return Err(ModelError::EmptyFeed);
-            }
-            if feed.cache.layout() != self.config.kv_layout() {
-                return Err(ModelError::ForeignCache);
-            }
             let start = feed.cache.len();
-            let end = start + feed.tokens.len();
-            let limit = self.config.context_length;
-            if end > limit {
-                return Err(ModelError::ContextFull { limit, asked: end });
-            }
-            if let Some(token) = feed.tokens.iter().find(|token| {
-                usize::try_from(**token).map_or(true, |token| token >= size)
-            }) {
-                return Err(ModelError::UnknownToken { token: *token, size });
-            }
             places.extend(
-                (start..end).map(|position| Place { sequence, position }),
+                (start..start + feed.tokens.len())
+                    .map(|position| Place { sequence, position }),
             );
         }
         Ok(places)
-    }
-
-    fn embed(&self, batch: &[Feed<'_>]) -> Result<Vec<f32>, ModelError> {
-        let tokens: Vec<u32> =
-            batch.iter().flat_map(|feed| feed.tokens).copied().collect();
-        let mut rows = self.embedding.rows(&tokens)?;
-        let scale = self.config.embedding_scale;
-        for x in &mut rows {
-            *x *= scale;
-        }
-        Ok(rows)
     }
 
     fn attention(
@@ -174,10 +118,10 @@ impl Transformer {
         angles: &[Angles],
         scratch: &mut Scratch,
     ) {
-        let Config { n_heads, n_kv_heads, head_dim, .. } = self.config;
-        let angles = &angles[self.config.attention[index].rope];
-        let head_norms = &self.layers[index].head_norms;
-        let epsilon = self.config.rms_epsilon;
+        let Config { n_heads, n_kv_heads, head_dim, .. } = self.0.config;
+        let angles = &angles[self.0.config.attention[index].rope];
+        let head_norms = &self.0.layers[index].head_norms;
+        let epsilon = self.0.config.rms_epsilon;
         let (n_query, n_kv) = (n_heads * head_dim, n_kv_heads * head_dim);
         let row_len = n_query + 2 * n_kv;
         for (row, (values, place)) in
@@ -236,10 +180,10 @@ impl Transformer {
         query: &[f32],
         out: &mut [f32],
     ) {
-        let Config { n_heads, n_kv_heads, head_dim, .. } = self.config;
+        let Config { n_heads, n_kv_heads, head_dim, .. } = self.0.config;
         let group = n_heads / n_kv_heads;
-        let scale = self.config.score_scale;
-        let window = self.config.attention[layer].window;
+        let scale = self.0.config.score_scale;
+        let window = self.0.config.attention[layer].window;
         let start =
             n_positions - window.unwrap_or(usize::MAX).min(n_positions);
         let seen = start..n_positions;
@@ -278,8 +222,8 @@ impl Transformer {
         stream: &mut [f32],
         scratch: &mut Scratch,
     ) -> Result<(), ModelError> {
-        let layer = &self.layers[index];
-        let epsilon = self.config.rms_epsilon;
+        let layer = &self.0.layers[index];
+        let epsilon = self.0.config.rms_epsilon;
         let norm = &layer.attention_norm;
         kernels::rms_norm(stream, norm, epsilon, &mut scratch.normed);
         layer.qkv.forward(&scratch.normed, &mut scratch.qkv)?;
@@ -291,8 +235,8 @@ impl Transformer {
         let norm = &layer.feed_forward_norm;
         kernels::rms_norm(stream, norm, epsilon, &mut scratch.normed);
         layer.gate_up.forward(&scratch.normed, &mut scratch.gate_up)?;
-        let width = self.config.ff_width;
-        let gate = match self.config.activation {
+        let width = self.0.config.ff_width;
+        let gate = match self.0.config.activation {
             Activation::Silu => kernels::swiglu,
             Activation::GeluTanh => kernels::geglu,
         };
@@ -311,7 +255,7 @@ impl Transformer {
         scratch: &mut Scratch,
     ) {
         if let Some(norm) = norm {
-            let epsilon = self.config.rms_epsilon;
+            let epsilon = self.0.config.rms_epsilon;
             kernels::rms_norm_in_place(&mut scratch.delta, norm, epsilon);
         }
         kernels::add(stream, &scratch.delta);
@@ -324,7 +268,7 @@ impl Transformer {
         stream: &[f32],
         logits: &mut Logits,
     ) -> Result<(), ModelError> {
-        let width = self.config.width;
+        let width = self.0.config.width;
         let mut wanted = Vec::new();
         let mut counts = Vec::with_capacity(batch.len());
         let mut rest = stream;
@@ -335,14 +279,14 @@ impl Transformer {
             wanted.extend_from_slice(&rows[rows.len() - n_rows * width..]);
             counts.push(n_rows);
         }
-        let values = logits.reset(self.config.vocab_size, &counts);
+        let values = logits.reset(self.0.config.vocab_size, &counts);
         if wanted.is_empty() {
             return Ok(());
         }
         let mut normed = Vec::new();
-        let epsilon = self.config.rms_epsilon;
-        kernels::rms_norm(&wanted, &self.output_norm, epsilon, &mut normed);
-        self.output.forward(&normed, values)
+        let epsilon = self.0.config.rms_epsilon;
+        kernels::rms_norm(&wanted, &self.0.output_norm, epsilon, &mut normed);
+        self.0.output.forward(&normed, values)
     }
 
     fn run(
@@ -351,22 +295,25 @@ impl Transformer {
         logits: &mut Logits,
     ) -> Result<(), ModelError> {
         let places = self.places(batch)?;
-        let mut stream = self.embed(batch)?;
+        let tokens: Vec<u32> =
+            batch.iter().flat_map(|feed| feed.tokens).copied().collect();
+        let mut stream = self.0.embed(&tokens)?;
         for feed in batch.iter_mut() {
             feed.cache.reserve(feed.tokens.len());
         }
         let angles: Vec<Angles> = self
+            .0
             .config
             .ropes
             .iter()
-            .zip(&self.frequencies)
+            .zip(&self.0.frequencies)
             .map(|(rope, frequencies)| {
                 let positions = places.iter().map(|place| place.position);
                 Angles::new(rope, frequencies, positions)
             })
             .collect();
         let mut scratch = Scratch::default();
-        for index in 0..self.layers.len() {
+        for index in 0..self.0.layers.len() {
             self.layer(
                 index,
                 batch,
@@ -382,19 +329,19 @@ impl Transformer {
 
 impl Model for Transformer {
     fn vocab_size(&self) -> usize {
-        self.config.vocab_size
+        self.0.config.vocab_size
     }
 
     fn context_length(&self) -> usize {
-        self.config.context_length
+        self.0.config.context_length
     }
 
     fn describe(&self) -> String {
-        format!("cpu, {}; {}", Version::best().name(), self.formats)
+        format!("cpu, {}; {}", Version::best().name(), self.0.formats)
     }
 
     fn new_cache(&self) -> KvCache {
-        KvCache::new(self.config.kv_layout())
+        KvCache::new(self.0.config.kv_layout())
     }
 
     fn forward(
@@ -410,108 +357,19 @@ impl Model for Transformer {
     }
 }
 
-impl Projection {
+impl Projection<Processor> {
     /// Multiplies rows, and replaces `out` by rows of outputs.
     fn forward(
         &self,
         rows: &[f32],
         out: &mut Vec<f32>,
     ) -> Result<(), ModelError> {
-        self.linear.forward(rows, out)?;
-        if !self.bias.is_empty() {
-            for row in out.chunks_exact_mut(self.bias.len()) {
-                kernels::add(row, &self.bias);
+        self.matrix.forward(rows, out)?;
+        if let Some(bias) = &self.bias {
+            for row in out.chunks_exact_mut(bias.len()) {
+                kernels::add(row, bias);
             }
         }
         Ok(())
     }
-}
-
-impl Layer {
-    fn load(
-        config: &Config,
-        weights: &mut Weights<'_>,
-        index: usize,
-    ) -> Result<Layer, ModelError> {
-        let Config { width, ff_width, head_dim, .. } = *config;
-        let n_query = config.n_heads * head_dim;
-        let n_kv = config.n_kv_heads * head_dim;
-        let mut stack = |parts: &[(Part, usize)], n_in, bias: Feature| {
-            let matrices = parts.iter().map(|(part, n_out)| {
-                weights.matrix(Name::Part(index, *part), [*n_out, n_in])
-            });
-            let matrices = matrices.collect::<Result<_, _>>()?;
-            let linear = Linear::stack(matrices, n_in)?;
-            let mut all = Vec::new();
-            for (part, n_out) in parts.iter().filter(|_| config.has(bias)) {
-                all.extend(weights.vector(Name::Bias(index, *part), *n_out)?);
-            }
-            Ok::<_, ModelError>(Projection { linear, bias: all })
-        };
-        let is_fused = config.has(Feature::Fused);
-        let qkv: &[_] = if is_fused {
-            &[(Part::Qkv, n_query + 2 * n_kv)]
-        } else {
-            &[(Part::Query, n_query), (Part::Key, n_kv), (Part::Value, n_kv)]
-        };
-        let gate_up: &[_] = if is_fused {
-            &[(Part::GateUp, 2 * ff_width)]
-        } else {
-            &[(Part::Gate, ff_width), (Part::Up, ff_width)]
-        };
-        let qkv = stack(qkv, width, Feature::QkvBias)?;
-        let gate_up = stack(gate_up, width, Feature::FeedForwardBias)?;
-        let attention_output = stack(
-            &[(Part::AttentionOutput, width)],
-            n_query,
-            Feature::OutputBias,
-        )?;
-        let down =
-            stack(&[(Part::Down, width)], ff_width, Feature::FeedForwardBias)?;
-        let has_post_norms = config.has(Feature::PostNorms);
-        let mut norm =
-            |part, len| norm(config, weights, Name::Part(index, part), len);
-        Ok(Layer {
-            attention_norm: norm(Part::AttentionNorm, width)?,
-            qkv,
-            head_norms: if config.has(Feature::HeadNorms) {
-                Some(HeadNorms {
-                    query: norm(Part::QueryNorm, head_dim)?,
-                    key: norm(Part::KeyNorm, head_dim)?,
-                })
-            } else {
-                None
-            },
-            attention_output,
-            attention_post_norm: has_post_norms
-                .then(|| norm(Part::AttentionPostNorm, width))
-                .transpose()?,
-            feed_forward_norm: if has_post_norms {
-                norm(Part::FeedForwardPreNorm, width)?
-            } else {
-                norm(Part::FeedForwardNorm, width)?
-            },
-            gate_up,
-            down,
-            feed_forward_post_norm: has_post_norms
-                .then(|| norm(Part::FeedForwardPostNorm, width))
-                .transpose()?,
-        })
-    }
-}
-
-/// Reads the weights of a normalisation.
-fn norm(
-    config: &Config,
-    weights: &mut Weights<'_>,
-    name: Name,
-    len: usize,
-) -> Result<Vec<f32>, ModelError> {
-    let mut values = weights.vector(name, len)?;
-    if config.has(Feature::NormsLessOne) {
-        for x in &mut values {
-            *x += 1.0;
-        }
-    }
-    Ok(values)
 }

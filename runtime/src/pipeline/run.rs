@@ -9,6 +9,8 @@ use super::{
     row::{Row, Scratch},
     stage::{Stage, StageKind, Step},
     strongest::strongest,
+    temperature::Temperature,
+    top_k::TopK,
 };
 use crate::vocabulary::TokenId;
 
@@ -21,6 +23,44 @@ pub struct Pipeline {
     /// How many stages stand before the first that only sampling has.
     n_scoring: usize,
     choose: Choose,
+}
+
+/// How much of a row a pipeline looks at: the strongest tokens that the mask
+/// allows, and no others.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+#[cfg_attr(not(feature = "generator"), expect(dead_code, reason = "unused"))]
+pub(crate) struct Reach {
+    k: usize,
+    /// Whether logits are divided first, which may make some tie.
+    is_scaled: bool,
+}
+
+#[cfg_attr(not(feature = "generator"), expect(dead_code, reason = "unused"))]
+impl Reach {
+    /// How many more are asked for where some may come to tie.
+    const N_SPARE: usize = 32;
+
+    /// Returns how many of the strongest tokens to ask for.
+    pub(crate) fn n_asked(self) -> usize {
+        if self.is_scaled { self.k + Self::N_SPARE } else { self.k }
+    }
+
+    /// Returns true if and only if a row that holds just the `n` strongest
+    /// tokens gives what the whole row gives.
+    pub(crate) fn is_enough(self, n: usize, row: &[f32]) -> bool {
+        if n < self.n_asked() || !self.is_scaled {
+            return true;
+        }
+        let mut found: Vec<f32> =
+            row.iter().copied().filter(|x| *x > f32::NEG_INFINITY).collect();
+        found.sort_unstable_by(|a, b| b.total_cmp(a));
+        let (last, least) = (found.get(self.k - 1), found.last());
+        // What is further apart than this does not round to one number.
+        let is_apart = |(last, least): (&f32, &f32)| {
+            last - least > last.abs().max(least.abs()) * 1e-6
+        };
+        last.zip(least).is_some_and(is_apart)
+    }
 }
 
 /// What is told of a run while it goes on.
@@ -67,6 +107,30 @@ impl Pipeline {
     pub fn truncates(&self) -> bool {
         let mut stages = self.stages.iter();
         stages.any(|stage| stage.kind() == StageKind::Truncate)
+    }
+
+    /// Returns how much of a row this pipeline looks at; none if all of it.
+    #[cfg_attr(
+        not(feature = "generator"),
+        expect(dead_code, reason = "unused")
+    )]
+    pub(crate) fn reach(&self) -> Option<Reach> {
+        let mut stages = self.stages.iter().map(|it| -> &dyn Any { &**it });
+        let mut is_scaled = false;
+        if !stages.next()?.is::<GrammarMask>() {
+            return None;
+        }
+        for stage in stages {
+            if let Some(top_k) = stage.downcast_ref::<TopK>() {
+                return Some(Reach { k: top_k.k(), is_scaled });
+            }
+            if !stage.is::<Temperature>() {
+                return None;
+            }
+            is_scaled = true;
+        }
+        let is_greedy = self.choose == Choose::Greedy;
+        is_greedy.then_some(Reach { k: 1, is_scaled })
     }
 
     /// Chooses the next token.

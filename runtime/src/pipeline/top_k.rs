@@ -32,6 +32,10 @@ impl TopK {
         })
     }
 
+    pub(super) fn k(self) -> usize {
+        self.k
+    }
+
     /// Keeps no more than `k` tokens, as llama.cpp does: among equals those
     /// with the lowest ids.
     #[must_use]
