@@ -242,12 +242,11 @@ impl Sequence {
         let Workspace { row, words, .. } = work;
         if let Some(reach) = pipeline.reach() {
             words.clear();
-            match mask {
-                Some(mask) => words.extend(mask.words()),
-                None => {
-                    let n_words = shared.vocabulary().n_logits().div_ceil(32);
-                    words.resize(n_words, u32::MAX);
-                }
+            if let Some(mask) = mask {
+                words.extend(mask.words());
+            } else {
+                let n_words = shared.vocabulary().n_logits().div_ceil(32);
+                words.resize(n_words, u32::MAX);
             }
             let n_asked = reach.n_asked();
             if let Some(n) = self.session.strongest(words, n_asked, row)?

@@ -28,14 +28,20 @@ pub struct Pipeline {
 /// How much of a row a pipeline looks at: the strongest tokens that the mask
 /// allows, and no others.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
-#[cfg_attr(not(feature = "generator"), expect(dead_code, reason = "unused"))]
+#[cfg_attr(
+    not(feature = "generator"),
+    allow(dead_code, reason = "the generator asks")
+)]
 pub(crate) struct Reach {
     k: usize,
     /// Whether logits are divided first, which may make some tie.
     is_scaled: bool,
 }
 
-#[cfg_attr(not(feature = "generator"), expect(dead_code, reason = "unused"))]
+#[cfg_attr(
+    not(feature = "generator"),
+    allow(dead_code, reason = "the generator asks")
+)]
 impl Reach {
     /// How many more are asked for where some may come to tie.
     const N_SPARE: usize = 32;
@@ -112,7 +118,7 @@ impl Pipeline {
     /// Returns how much of a row this pipeline looks at; none if all of it.
     #[cfg_attr(
         not(feature = "generator"),
-        expect(dead_code, reason = "unused")
+        allow(dead_code, reason = "the generator asks")
     )]
     pub(crate) fn reach(&self) -> Option<Reach> {
         let mut stages = self.stages.iter().map(|it| -> &dyn Any { &**it });

@@ -10,7 +10,7 @@ use clap::Args;
 use maskwright::{
     generate::{GenerateError, Generator},
     model::{
-        self, LoadOptions, LoadedModel,
+        self, ComputeDevice, LoadOptions, LoadedModel,
         download::{ModelSource, Progress, TerminalProgress, resolve},
     },
 };
@@ -35,6 +35,11 @@ pub(crate) struct ModelSelection {
     /// said. What comes out is the same on any number
     #[arg(long, value_name = "N")]
     pub(crate) threads: Option<NonZeroUsize>,
+    /// What computes: `cpu`, `cuda`, `metal`, or `cuda:1` and so on. `auto`
+    /// is the first GPU in builds with the feature `cuda` or `metal` where
+    /// there is one, and the processor otherwise
+    #[arg(long, value_name = "DEVICE", default_value_t)]
+    pub(crate) device: ComputeDevice,
 }
 
 impl ModelSelection {
@@ -53,6 +58,7 @@ impl ModelSelection {
         progress.note(&format!("loading {}", path.display()));
         let options = LoadOptions {
             context_length: self.context,
+            device: self.device,
             ..LoadOptions::default()
         };
         let loaded = model::load_with(&path, &options).map_err(Fail::model)?;
@@ -60,8 +66,9 @@ impl ModelSelection {
             progress.note(&format!("warning: {warning}"));
         }
         progress.note(&format!(
-            "loaded in {:.1} s",
-            started.elapsed().as_secs_f32()
+            "loaded in {:.1} s: {}",
+            started.elapsed().as_secs_f32(),
+            loaded.model.describe()
         ));
         Ok(loaded)
     }

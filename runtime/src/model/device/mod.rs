@@ -206,7 +206,7 @@ impl DeviceTransformer {
         let stream = self.body.embed(&tokens)?;
         let mut stream = Tensor::from_vec(stream, shape, &self.device)?;
         for index in 0..self.body.layers.len() {
-            stream = self.layer(index, &pass, &pool, stream)?;
+            stream = self.layer(index, &pass, &pool, &stream)?;
         }
         self.output(batch, &order, &stream, logits)
     }
@@ -259,15 +259,15 @@ impl DeviceTransformer {
         index: usize,
         pass: &Pass,
         pool: &Pool,
-        stream: Tensor,
+        stream: &Tensor,
     ) -> Result<Tensor, ModelError> {
         let layer = &self.body.layers[index];
         let epsilon = self.body.config.rms_epsilon;
-        let normed = ops::rms_norm(&stream, &layer.attention_norm, epsilon)?;
+        let normed = ops::rms_norm(stream, &layer.attention_norm, epsilon)?;
         let attended = self.attention(index, layer, pass, pool, &normed)?;
         let delta = layer.attention_output.forward(&attended)?;
         let stream =
-            self.add(&stream, delta, layer.attention_post_norm.as_ref())?;
+            self.add(stream, delta, layer.attention_post_norm.as_ref())?;
         let norm = &layer.feed_forward_norm;
         let normed = ops::rms_norm(&stream, norm, epsilon)?;
         let both = layer.gate_up.forward(&normed)?;

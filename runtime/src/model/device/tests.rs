@@ -75,8 +75,11 @@ fn each_architecture_gives_the_logits_of_transformers() {
                 .map(|(row, head)| row[..head.len()].to_vec())
                 .collect();
             let last = rows.last().expect("a row").clone();
-            let difference = difference(&heads, &reference.heads)
-                .max(self::difference(&[last], &[reference.last.clone()]));
+            let difference =
+                difference(&heads, &reference.heads).max(self::difference(
+                    &[last],
+                    std::slice::from_ref(&reference.last),
+                ));
             let name = &reference.name;
             assert!(difference < 1e-4, "{name}, {chunk}: {difference}");
         }
@@ -289,7 +292,7 @@ fn the_strongest_of_a_row_are_those_that_sorting_finds() {
             let n_words = row.len().div_ceil(32);
             let mut mask = vec![0u32; n_words];
             for index in 0..row.len() {
-                if next() % density == 0 {
+                if next().is_multiple_of(density) {
                     mask[index / 32] |= 1 << (index % 32);
                 }
             }
