@@ -8,6 +8,7 @@
 pub mod convert;
 pub mod corpus;
 pub mod gbnf;
+pub mod hostile;
 pub mod judge;
 pub mod maskbench;
 pub mod mutate;

@@ -17,8 +17,8 @@ use super::term::{
 use crate::util::{FxHashMap, FxHashSet};
 
 /// How deep the expansion of look-around may recurse, and how deep formulas
-/// may nest.
-const MAX_DEPTH: usize = 500;
+/// may nest: at up to 700 bytes a level, within a stack of 256 KiB.
+const MAX_DEPTH: usize = 250;
 
 /// Up to so many continuations are expanded each on its own.
 const MAX_APART: usize = 16;

@@ -45,11 +45,12 @@ impl Limits {
         self
     }
 
-    /// Sets how deep groups and look-around may nest. Values over 500 act
-    /// as 500.
+    /// Sets how deep groups and look-around may nest. Values over 250 act
+    /// as 250: what they nest in is followed by recursion, which has to fit
+    /// on the stack of a small thread.
     #[must_use]
     pub const fn with_max_nesting(mut self, depth: usize) -> Limits {
-        self.max_nesting = if depth > 500 { 500 } else { depth };
+        self.max_nesting = if depth > 250 { 250 } else { depth };
         self
     }
 

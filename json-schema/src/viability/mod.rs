@@ -67,8 +67,9 @@ impl Default for Budgets {
 /// How many formulas and parts of formulas one step may add, on average.
 const GROWTH: usize = 256;
 
-/// The longest path of open questions.
-pub const MAX_PATH: usize = 256;
+/// The longest path of open questions: at about a kilobyte each, within a
+/// stack of 256 KiB. A container in a container takes two.
+pub const MAX_PATH: usize = 128;
 
 /// Whether a formula can come true.
 #[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]

@@ -8,6 +8,7 @@ mod corpus;
 mod evidence;
 mod finishing;
 mod grammars;
+mod hostile;
 mod kept;
 mod masks;
 mod model;
