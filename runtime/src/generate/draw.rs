@@ -240,7 +240,9 @@ impl Sequence {
         mask: Option<&TokenMask>,
     ) -> Result<(), GenerateError> {
         let Workspace { row, words, .. } = work;
-        if let Some(reach) = pipeline.reach() {
+        if self.session.is_on_device()
+            && let Some(reach) = pipeline.reach()
+        {
             words.clear();
             if let Some(mask) = mask {
                 words.extend(mask.words());
@@ -254,8 +256,8 @@ impl Sequence {
             {
                 return Ok(());
             }
-            self.session.fetch()?;
         }
+        self.session.fetch()?;
         row.clear();
         row.extend_from_slice(self.logits()?);
         Ok(())

@@ -223,6 +223,11 @@ impl Session {
         self.logits.may_stay(may_stay);
     }
 
+    /// Whether the logits are still on the device that computed them.
+    pub(super) fn is_on_device(&self) -> bool {
+        self.logits.is_on_device()
+    }
+
     /// Copies the logits from the device, if they are still there.
     pub(super) fn fetch(&mut self) -> Result<(), ModelError> {
         self.logits.fetch()

@@ -71,6 +71,11 @@ impl Logits {
         if self.may_stay { Ok(()) } else { self.fetch() }
     }
 
+    /// Whether rows are still on a device.
+    pub(crate) fn is_on_device(&self) -> bool {
+        self.far.is_some()
+    }
+
     /// Copies rows that are still on a device into this buffer.
     pub(crate) fn fetch(&mut self) -> Result<(), ModelError> {
         if let Some(rows) = self.far.take() {
