@@ -18,6 +18,7 @@
 //! positions of one head are contiguous, which is the order in which
 //! attention reads them.
 
+use std::convert::Infallible;
 use std::fmt;
 use std::ops::Range;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -79,11 +80,22 @@ enum Blocks {
 }
 
 impl Blocks {
-    fn len(&self) -> usize {
+    fn host(&self) -> &[Arc<[f32]>] {
         match self {
-            Blocks::Host(blocks) => blocks.len(),
-            Blocks::Device(_, blocks) => blocks.len(),
+            Blocks::Host(blocks) => blocks,
+            Blocks::Device(..) => &[],
         }
+    }
+
+    fn device(&self) -> &[Arc<PoolBlock>] {
+        match self {
+            Blocks::Host(_) => &[],
+            Blocks::Device(_, blocks) => blocks,
+        }
+    }
+
+    fn len(&self) -> usize {
+        self.host().len() + self.device().len()
     }
 
     fn truncate(&mut self, n: usize) {
@@ -92,6 +104,30 @@ impl Blocks {
             Blocks::Device(_, blocks) => blocks.truncate(n),
         }
     }
+}
+
+/// Makes `blocks` as many as `len` positions and `n` more need. `make` makes
+/// one, which holds what another does if one is given: that into which the
+/// new positions go, if others hold it, too.
+fn reserve<T: ?Sized, E>(
+    blocks: &mut Vec<Arc<T>>,
+    len: usize,
+    n: usize,
+    mut make: impl FnMut(Option<&T>) -> Result<Arc<T>, E>,
+) -> Result<(), E> {
+    let n_blocks = (len + n).div_ceil(BLOCK_LEN);
+    blocks.truncate(n_blocks);
+    if n > 0
+        && !len.is_multiple_of(BLOCK_LEN)
+        && let Some(block) = blocks.get_mut(len / BLOCK_LEN)
+        && Arc::get_mut(block).is_none()
+    {
+        *block = make(Some(&**block))?;
+    }
+    while blocks.len() < n_blocks {
+        blocks.push(make(None)?);
+    }
+    Ok(())
 }
 
 /// Which blocks of a model's pool are in use.
@@ -198,15 +234,12 @@ impl KvCache {
     /// Returns what tells each block from all others that are alive, and the
     /// bytes of one. Blocks that two caches share are the same.
     pub(crate) fn blocks(&self) -> (impl Iterator<Item = usize>, usize) {
-        let ids: Vec<usize> = match &self.blocks {
-            Blocks::Host(blocks) => {
-                blocks.iter().map(|block| block.as_ptr().addr()).collect()
-            }
-            Blocks::Device(_, blocks) => {
-                blocks.iter().map(|block| Arc::as_ptr(block).addr()).collect()
-            }
-        };
-        (ids.into_iter(), self.layout.block_len() * size_of::<f32>())
+        let host = self.blocks.host().iter();
+        let device = self.blocks.device().iter();
+        let ids = host
+            .map(|block| block.as_ptr().addr())
+            .chain(device.map(|block| Arc::as_ptr(block).addr()));
+        (ids, self.layout.block_len() * size_of::<f32>())
     }
 
     /// Makes room for `n` more positions, and makes sure that writing them
@@ -215,23 +248,18 @@ impl KvCache {
     /// The positions count only after [`KvCache::commit`], so that a forward
     /// pass which fails midway leaves the sequence as it was.
     pub fn reserve(&mut self, n: usize) {
-        let n_blocks = (self.len + n).div_ceil(BLOCK_LEN);
         let block_len = self.layout.block_len();
         let Blocks::Host(blocks) = &mut self.blocks else {
             debug_assert!(false, "the model reserves in its pool");
             return;
         };
-        blocks.truncate(n_blocks);
-        if n > 0
-            && !self.len.is_multiple_of(BLOCK_LEN)
-            && let Some(block) = blocks.get_mut(self.len / BLOCK_LEN)
-            && Arc::get_mut(block).is_none()
-        {
-            *block = Arc::from(&block[..]);
-        }
-        while blocks.len() < n_blocks {
-            blocks.push(std::iter::repeat_n(0.0, block_len).collect());
-        }
+        let make = |from: Option<&[f32]>| {
+            Ok::<_, Infallible>(match from {
+                Some(block) => Arc::from(block),
+                None => std::iter::repeat_n(0.0, block_len).collect(),
+            })
+        };
+        let Ok(()) = reserve(blocks, self.len, n, make);
     }
 
     /// Does what [`KvCache::reserve`] does in a pool. `make` makes sure that
@@ -241,27 +269,15 @@ impl KvCache {
         n: usize,
         mut make: impl FnMut(usize, Option<usize>) -> Result<(), E>,
     ) -> Result<(), E> {
-        let n_blocks = (self.len + n).div_ceil(BLOCK_LEN);
         let Blocks::Device(pool, blocks) = &mut self.blocks else {
             debug_assert!(false, "the blocks are in a pool");
             return Ok(());
         };
-        blocks.truncate(n_blocks);
-        if n > 0
-            && !self.len.is_multiple_of(BLOCK_LEN)
-            && let Some(block) = blocks.get_mut(self.len / BLOCK_LEN)
-            && Arc::get_mut(block).is_none()
-        {
-            let own = BlockPool::take(pool);
-            make(own.index, Some(block.index))?;
-            *block = own;
-        }
-        while blocks.len() < n_blocks {
+        reserve(blocks, self.len, n, |from: Option<&PoolBlock>| {
             let block = BlockPool::take(pool);
-            make(block.index, None)?;
-            blocks.push(block);
-        }
-        Ok(())
+            make(block.index, from.map(|block| block.index))?;
+            Ok(block)
+        })
     }
 
     /// Returns where positions lie in the pool, counted in positions.
@@ -269,10 +285,7 @@ impl KvCache {
         &self,
         positions: Range<usize>,
     ) -> impl Iterator<Item = usize> {
-        let blocks = match &self.blocks {
-            Blocks::Host(_) => &[],
-            Blocks::Device(_, blocks) => blocks.as_slice(),
-        };
+        let blocks = self.blocks.device();
         positions.filter_map(|position| {
             let block = blocks.get(position / BLOCK_LEN)?;
             Some(block.index * BLOCK_LEN + position % BLOCK_LEN)
@@ -325,11 +338,7 @@ impl KvCache {
         let values = layout.offset(layer, Half::Values, head);
         let Range { start, end } = positions;
         let first = start / BLOCK_LEN;
-        let blocks = match &self.blocks {
-            Blocks::Host(blocks) => blocks.as_slice(),
-            Blocks::Device(..) => &[],
-        };
-        let blocks = blocks.get(first..).unwrap_or_default();
+        let blocks = self.blocks.host().get(first..).unwrap_or_default();
         (first..).zip(blocks).map_while(move |(index, block)| {
             let base = index * BLOCK_LEN;
             let skipped = start.saturating_sub(base) * layout.head_dim;

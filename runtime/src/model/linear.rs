@@ -1,10 +1,11 @@
 //! A matrix product with weights that may be quantised.
 
 use std::borrow::Cow;
+use std::ops::Range;
 use std::sync::Arc;
 
 use candle_core::quantized::{GgmlDType, QMatMul, QStorage, QTensor};
-use candle_core::{Device, Module, Storage, Tensor};
+use candle_core::{Device, Layout, Module, Storage, Tensor};
 
 use super::error::ModelError;
 use super::packed::Packed;
@@ -85,10 +86,7 @@ impl Linear {
         weights: Vec<Arc<QTensor>>,
         n_in: usize,
     ) -> Result<Linear, ModelError> {
-        let weights = match merge(&weights, n_in)? {
-            Some(merged) => vec![Arc::new(merged)],
-            None => weights,
-        };
+        let weights = merge(weights, n_in)?;
         let mut parts = Vec::with_capacity(weights.len());
         for weight in weights {
             let n_out = weight.shape().elem_count() / n_in;
@@ -130,28 +128,28 @@ impl Linear {
     }
 }
 
-/// Puts matrices of one block type below each other. Rows are whole blocks,
-/// so this is a concatenation of bytes.
+/// Puts matrices of one block type below each other, and returns others as
+/// they are. Rows are whole blocks, so this is a concatenation of bytes.
 pub(super) fn merge(
-    weights: &[Arc<QTensor>],
+    weights: Vec<Arc<QTensor>>,
     n_in: usize,
-) -> Result<Option<QTensor>, ModelError> {
+) -> Result<Vec<Arc<QTensor>>, ModelError> {
     let Some(first) = weights.first().filter(|_| weights.len() > 1) else {
-        return Ok(None);
+        return Ok(weights);
     };
     let dtype = first.dtype();
     if weights.iter().any(|weight| weight.dtype() != dtype) {
-        return Ok(None);
+        return Ok(weights);
     }
     let mut bytes = Vec::new();
     let mut n_out = 0;
-    for weight in weights {
+    for weight in &weights {
         bytes.extend_from_slice(&weight.data()?);
         n_out += weight.shape().elem_count() / n_in;
     }
     let storage =
         QStorage::from_data(Cow::Owned(bytes), &first.device(), dtype)?;
-    Ok(Some(QTensor::new(storage, (n_out, n_in))?))
+    Ok(vec![Arc::new(QTensor::new(storage, (n_out, n_in))?)])
 }
 
 /// Reads a contiguous tensor on the CPU without copying it.
@@ -167,10 +165,17 @@ pub(super) fn read<R>(
         .into());
     };
     let values = storage.as_slice::<f32>()?;
-    let (start, end) = layout.contiguous_offsets().ok_or_else(|| {
-        candle_core::Error::Msg("expected a contiguous tensor".into())
-    })?;
-    Ok(use_values(&values[start..end]))
+    Ok(use_values(&values[contiguous(layout)?]))
+}
+
+/// Returns where the entries of a contiguous tensor are in its storage.
+pub(super) fn contiguous(
+    layout: &Layout,
+) -> candle_core::Result<Range<usize>> {
+    match layout.contiguous_offsets() {
+        Some((start, end)) => Ok(start..end),
+        None => candle_core::bail!("expected a contiguous tensor"),
+    }
 }
 
 /// Turns weights of the type that files use for inputs alone, and that the

@@ -2,53 +2,21 @@
 
 use std::path::Path;
 
-use candle_core::Device;
-use candle_core::quantized::{GgmlDType, QTensor};
+use candle_core::quantized::GgmlDType;
 
-use super::testing::reference::{Reference, references};
+use super::testing::reference::{
+    Reference, formats, references, relative_error, rows,
+};
 use super::{Feed, LoadOptions, LoadedModel, Logits, Want, load_with};
 
 /// What GGUF files have no keys for.
 const NOT_IN_GGUF: &[&str] = &["qwen2-window", "gemma3-scale"];
 
 fn load(reference: &Reference, path: &Path) -> LoadedModel {
-    let is_long = reference.name.ends_with("-long");
-    let options = LoadOptions {
-        context_length: is_long.then_some(64),
-        ..LoadOptions::default()
-    };
-    let loaded = load_with(path, &options).expect(&reference.name);
+    let loaded = load_with(path, &reference.options());
+    let loaded = loaded.expect(&reference.name);
     assert_eq!(loaded.warnings, [""; 0], "{}", reference.name);
     loaded
-}
-
-/// Feeds the tokens in chunks, and returns all rows of logits.
-fn rows(
-    loaded: &LoadedModel,
-    tokens: &[u32],
-    chunk_len: usize,
-) -> Vec<Vec<f32>> {
-    let mut cache = loaded.model.new_cache();
-    let mut logits = Logits::new();
-    let mut rows = Vec::new();
-    for tokens in tokens.chunks(chunk_len) {
-        let feed = Feed { tokens, cache: &mut cache, want: Want::All };
-        loaded.model.forward(&mut [feed], &mut logits).expect("computed");
-        rows.extend(logits.rows(0).map(<[f32]>::to_vec));
-    }
-    rows
-}
-
-/// Returns how far the logits are from those of transformers.
-fn difference(reference: &Reference, rows: &[Vec<f32>]) -> f32 {
-    assert_eq!(rows.len(), reference.heads.len());
-    let heads = rows.iter().zip(&reference.heads);
-    let last = rows.iter().rev().zip([&reference.last]);
-    heads
-        .chain(last)
-        .flat_map(|(row, expected)| row.iter().zip(expected))
-        .map(|(got, expected)| (got - expected).abs())
-        .fold(0.0, f32::max)
 }
 
 #[test]
@@ -59,7 +27,7 @@ fn safetensors_of_each_architecture_give_the_logits_of_transformers() {
         let loaded = load(&reference, directory.path());
         for chunk_len in [1, 5, reference.tokens.len()] {
             let rows = rows(&loaded, &reference.tokens, chunk_len);
-            let difference = difference(&reference, &rows);
+            let difference = reference.difference(&rows);
             let name = &reference.name;
             assert!(difference < 1e-4, "{name}, {chunk_len}: {difference}");
         }
@@ -77,7 +45,7 @@ fn gguf_files_of_each_architecture_do_so_too() {
         reference.write_gguf(&path, GgmlDType::F32);
         let loaded = load(&reference, &path);
         let rows = rows(&loaded, &reference.tokens, 7);
-        let difference = difference(&reference, &rows);
+        let difference = reference.difference(&rows);
         assert!(difference < 1e-4, "{}: {difference}", reference.name);
     }
 }
@@ -128,49 +96,23 @@ fn tensors_that_nobody_reads_are_refused_by_name() {
     assert!(error.contains(".bias") && error.contains("more"), "{error}");
 }
 
-/// The number formats of weights.
-const FORMATS: [GgmlDType; 11] = [
-    GgmlDType::F32,
-    GgmlDType::F16,
-    GgmlDType::BF16,
-    GgmlDType::Q4_0,
-    GgmlDType::Q4_1,
-    GgmlDType::Q5_0,
-    GgmlDType::Q5_1,
-    GgmlDType::Q8_0,
-    GgmlDType::Q4K,
-    GgmlDType::Q5K,
-    GgmlDType::Q6K,
-];
-
 #[test]
 fn every_number_format_gives_the_logits_of_its_numbers() {
     let reference = references().swap_remove(0).enlarged();
     let directory = tempfile::tempdir().expect("a directory");
-    for dtype in FORMATS {
+    for dtype in formats() {
         let path = directory.path().join("model.gguf");
         reference.write_gguf(&path, dtype);
         let made = rows(&load(&reference, &path), &reference.tokens, 24);
         // The same numbers, stored in full.
-        reference.write_gguf_with(&path, &|matrix| {
-            QTensor::quantize(matrix, dtype)
-                .and_then(|matrix| matrix.dequantize(&Device::Cpu))
-                .and_then(|wide| QTensor::quantize(&wide, GgmlDType::F32))
-                .expect("blocks fit")
-        });
+        reference.write_wide_gguf(&path, dtype);
         let expected = rows(&load(&reference, &path), &reference.tokens, 24);
-        let square = |values: &mut dyn Iterator<Item = f32>| {
-            values.map(|x| f64::from(x).powi(2)).sum::<f64>().sqrt()
-        };
-        let pairs = made.iter().flatten().zip(expected.iter().flatten());
-        let error = square(&mut pairs.map(|(a, b)| a - b));
-        let size = square(&mut expected.iter().flatten().copied());
         // Inputs of products with quantised weights have eight bits.
         let limit = match dtype {
             GgmlDType::F32 | GgmlDType::F16 | GgmlDType::BF16 => 1e-5,
             _ => 0.05,
         };
-        let relative = error / size;
+        let relative = relative_error(&made, &expected);
         assert!(relative < limit, "{dtype:?}: {relative}");
     }
 }
@@ -227,7 +169,7 @@ fn logits_have_the_same_bits_in_every_batch_and_on_any_number_of_threads() {
         reference.write_directory(&path);
         models.push((load(&reference, &path), reference.tokens));
     }
-    for dtype in FORMATS {
+    for dtype in formats() {
         let reference = references().swap_remove(0).enlarged();
         let path = directory.path().join("model.gguf");
         reference.write_gguf(&path, dtype);

@@ -77,10 +77,7 @@ impl Backend for Tensors {
         weights: Vec<Arc<QTensor>>,
         n_in: usize,
     ) -> Result<Stack, ModelError> {
-        let weights = match merge(&weights, n_in)? {
-            Some(merged) => vec![Arc::new(merged)],
-            None => weights,
-        };
+        let weights = merge(weights, n_in)?;
         weights.iter().map(|weight| self.upload(weight)).collect()
     }
 
@@ -414,13 +411,12 @@ fn turn(
 }
 
 /// Returns an index as the device counts.
-fn index(index: usize) -> Result<u32, ModelError> {
+fn index(index: usize) -> candle_core::Result<u32> {
     u32::try_from(index).map_err(|_| {
         candle_core::Error::Msg(format!(
             "index {index} does not fit 32 bits: use fewer or shorter \
              sequences at once"
         ))
-        .into()
     })
 }
 

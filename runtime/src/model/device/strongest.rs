@@ -8,6 +8,7 @@
 use candle_core::{CpuStorage, CustomOp2, Layout, Shape, Tensor, WithDType};
 
 use super::super::error::ModelError;
+use super::super::linear::contiguous;
 
 /// How many tokens can be asked for.
 pub(super) const MAX_STRONGEST: usize = 1 << 10;
@@ -69,11 +70,7 @@ fn slice<'a, T: WithDType>(
     storage: &'a CpuStorage,
     layout: &Layout,
 ) -> candle_core::Result<&'a [T]> {
-    let values = storage.as_slice::<T>()?;
-    match layout.contiguous_offsets() {
-        Some((start, end)) => Ok(&values[start..end]),
-        None => candle_core::bail!("expected a contiguous tensor"),
-    }
+    Ok(&storage.as_slice::<T>()?[contiguous(layout)?])
 }
 
 impl CustomOp2 for Strongest {
@@ -107,7 +104,7 @@ impl CustomOp2 for Strongest {
         for (index, x) in allowed.filter(|it| *it.1 >= least) {
             out[0] += 1;
             if out.len() < 2 + 2 * self.capacity() {
-                out.extend([u32::try_from(index)?, x.to_bits()]);
+                out.extend([super::index(index)?, x.to_bits()]);
             }
         }
         out.resize(2 + 2 * self.capacity(), 0);
@@ -141,6 +138,9 @@ mod cuda {
     use candle_core::cuda_backend::{CudaStorage, WrapErr};
     use candle_core::{Layout, Result};
 
+    use super::super::index;
+    use super::contiguous;
+
     /// The threads of the one block that reads a row. The kernel knows it.
     const N_THREADS: u32 = 1024;
 
@@ -160,19 +160,6 @@ mod cuda {
         Ok(KERNELS.get_or_init(|| compiled.to_src()))
     }
 
-    fn offset(layout: &Layout) -> Result<(usize, usize)> {
-        match layout.contiguous_offsets() {
-            Some(range) => Ok(range),
-            None => candle_core::bail!("expected a contiguous tensor"),
-        }
-    }
-
-    fn to_u32(n: usize) -> Result<u32> {
-        u32::try_from(n).map_err(|_| {
-            candle_core::Error::Msg(format!("{n} does not fit 32 bits"))
-        })
-    }
-
     pub(super) fn strongest(
         (row, row_layout): (&CudaStorage, &Layout),
         (mask, mask_layout): (&CudaStorage, &Layout),
@@ -180,14 +167,13 @@ mod cuda {
         capacity: usize,
     ) -> Result<CudaStorage> {
         let device = row.device();
-        let (start, end) = offset(row_layout)?;
-        let row = row.as_cuda_slice::<f32>()?.slice(start..end);
-        let n_logits = to_u32(end - start)?;
-        let (start, end) = offset(mask_layout)?;
-        let mask = mask.as_cuda_slice::<u32>()?.slice(start..end);
-        let n_words = to_u32(end - start)?;
+        let (logits, words) =
+            (contiguous(row_layout)?, contiguous(mask_layout)?);
+        let (n_logits, n_words) = (index(logits.len())?, index(words.len())?);
+        let row = row.as_cuda_slice::<f32>()?.slice(logits);
+        let mask = mask.as_cuda_slice::<u32>()?.slice(words);
         let found = device.alloc_zeros::<u32>(2 + 2 * capacity)?;
-        let (k, capacity) = (to_u32(k)?, to_u32(capacity)?);
+        let (k, capacity) = (index(k)?, index(capacity)?);
         let kernel = device.get_or_load_custom_func(
             "strongest",
             "maskwright_strongest",

@@ -3,13 +3,11 @@
 //! tensors on the processor are the default, so that every machine runs all
 //! of it but the kernels.
 
-use candle_core::quantized::{GgmlDType, QTensor};
-
 use super::super::load::load_on;
-use super::super::testing::reference::{Reference, references};
-use super::super::{
-    ComputeDevice, KvCache, LoadOptions, LoadedModel, Want, load_with,
+use super::super::testing::reference::{
+    Reference, formats, references, relative_error, rows,
 };
+use super::super::{ComputeDevice, KvCache, LoadedModel, Want, load_with};
 use super::strongest::MAX_STRONGEST;
 use super::*;
 use crate::pipeline::{History, SamplingOptions, Scratch, Step};
@@ -25,12 +23,7 @@ fn device() -> Device {
 }
 
 fn load(reference: &Reference, path: &std::path::Path) -> LoadedModel {
-    let is_long = reference.name.ends_with("-long");
-    let options = LoadOptions {
-        context_length: is_long.then_some(64),
-        ..LoadOptions::default()
-    };
-    load_on(path, &options, Some(device())).expect(&reference.name)
+    load_on(path, &reference.options(), Some(device())).expect(&reference.name)
 }
 
 fn forward(
@@ -41,17 +34,6 @@ fn forward(
     loaded.model.forward(feeds, &mut logits).expect("computed");
     (0..feeds.len())
         .map(|index| logits.rows(index).map(<[f32]>::to_vec).collect())
-        .collect()
-}
-
-fn rows(loaded: &LoadedModel, tokens: &[u32], chunk: usize) -> Vec<Vec<f32>> {
-    let mut cache = loaded.model.new_cache();
-    tokens
-        .chunks(chunk)
-        .flat_map(|tokens| {
-            let feed = Feed { tokens, cache: &mut cache, want: Want::All };
-            forward(loaded, &mut [feed]).swap_remove(0)
-        })
         .collect()
 }
 
@@ -69,17 +51,7 @@ fn each_architecture_gives_the_logits_of_transformers() {
         let loaded = load(&reference, directory.path());
         for chunk in [1, 5, reference.tokens.len()] {
             let rows = rows(&loaded, &reference.tokens, chunk);
-            let heads: Vec<Vec<f32>> = rows
-                .iter()
-                .zip(&reference.heads)
-                .map(|(row, head)| row[..head.len()].to_vec())
-                .collect();
-            let last = rows.last().expect("a row").clone();
-            let difference =
-                difference(&heads, &reference.heads).max(self::difference(
-                    &[last],
-                    std::slice::from_ref(&reference.last),
-                ));
+            let difference = reference.difference(&rows);
             let name = &reference.name;
             assert!(difference < 1e-4, "{name}, {chunk}: {difference}");
         }
@@ -91,41 +63,13 @@ fn neighbouring_pairs_and_all_number_formats_agree_with_their_numbers() {
     let reference = references().swap_remove(0).enlarged();
     let directory = tempfile::tempdir().expect("a directory");
     let path = directory.path().join("model.gguf");
-    for dtype in [
-        GgmlDType::F32,
-        GgmlDType::F16,
-        GgmlDType::BF16,
-        GgmlDType::Q4_0,
-        GgmlDType::Q4_1,
-        GgmlDType::Q5_0,
-        GgmlDType::Q5_1,
-        GgmlDType::Q8_0,
-        GgmlDType::Q4K,
-        GgmlDType::Q5K,
-        GgmlDType::Q6K,
-    ] {
+    for dtype in formats() {
         reference.write_gguf(&path, dtype);
         let made = rows(&load(&reference, &path), &reference.tokens, 7);
-        reference.write_gguf_with(&path, &|matrix| {
-            QTensor::quantize(matrix, dtype)
-                .and_then(|matrix| matrix.dequantize(&Device::Cpu))
-                .and_then(|wide| QTensor::quantize(&wide, GgmlDType::F32))
-                .expect("blocks fit")
-        });
-        let wide = load_with(
-            &path,
-            &LoadOptions {
-                device: ComputeDevice::Cpu,
-                ..LoadOptions::default()
-            },
-        );
-        let expected = rows(&wide.expect("loads"), &reference.tokens, 7);
-        let square = |values: &mut dyn Iterator<Item = f32>| {
-            values.map(|x| f64::from(x).powi(2)).sum::<f64>().sqrt()
-        };
-        let pairs = made.iter().flatten().zip(expected.iter().flatten());
-        let error = square(&mut pairs.map(|(a, b)| a - b));
-        let relative = error / square(&mut expected.iter().flatten().copied());
+        reference.write_wide_gguf(&path, dtype);
+        let wide = load_with(&path, &reference.options()).expect("loads");
+        let expected = rows(&wide, &reference.tokens, 7);
+        let relative = relative_error(&made, &expected);
         // Products of 16 bits round; inputs of quantised ones have 8 bits.
         let limit = match dtype {
             GgmlDType::F32 => 1e-5,
@@ -237,9 +181,8 @@ fn what_does_not_belong_is_refused() {
         load(&reference, directory.path()),
         load(&reference, directory.path()),
     );
-    let options =
-        LoadOptions { device: ComputeDevice::Cpu, ..LoadOptions::default() };
-    let host = load_with(directory.path(), &options).expect("loads");
+    let host = load_with(directory.path(), &reference.options());
+    let host = host.expect("loads");
     let mut logits = Logits::new();
     for (model, cache) in [(&one, &other), (&one, &host), (&host, &one)] {
         let mut cache = cache.model.new_cache();

@@ -3,26 +3,10 @@
 
 use candle_core::{Device, Tensor};
 
+use super::super::testing::reference::{QUANTISED, formats};
 use super::blocks::BLOCK;
 use super::inputs::round;
 use super::*;
-
-const QUANTISED: [GgmlDType; 8] = [
-    GgmlDType::Q4_0,
-    GgmlDType::Q4_1,
-    GgmlDType::Q5_0,
-    GgmlDType::Q5_1,
-    GgmlDType::Q8_0,
-    GgmlDType::Q4K,
-    GgmlDType::Q5K,
-    GgmlDType::Q6K,
-];
-const FLOATS: [GgmlDType; 3] =
-    [GgmlDType::F32, GgmlDType::F16, GgmlDType::BF16];
-
-fn types() -> impl Iterator<Item = GgmlDType> {
-    QUANTISED.into_iter().chain(FLOATS)
-}
 
 /// Widths of rows: whole blocks, but not whole groups of anything else.
 fn widths(dtype: GgmlDType) -> &'static [usize] {
@@ -93,7 +77,7 @@ fn twin(weight: &[f32], input: &[f32], is_rounded: bool) -> (f64, f64) {
 
 #[test]
 fn products_agree_with_the_safe_twin() {
-    for dtype in types() {
+    for dtype in formats() {
         for &n_in in widths(dtype) {
             let n_out = 37;
             let weight = weight(n_out, n_in, dtype);
@@ -126,7 +110,7 @@ fn products_agree_with_the_safe_twin() {
 
 #[test]
 fn vector_versions_give_the_same_bits() {
-    for dtype in types() {
+    for dtype in formats() {
         let n_in = widths(dtype)[1];
         let packed = packed(&weight(37, n_in, dtype));
         let inputs = values(9 * n_in, 11);
@@ -149,7 +133,7 @@ fn vector_versions_give_the_same_bits() {
 fn a_row_has_the_same_bits_in_any_company_and_on_any_threads() {
     // Enough work that products are spread over threads.
     let n_out = 1_000;
-    for dtype in types() {
+    for dtype in formats() {
         let n_in = *widths(dtype).last().expect("not empty");
         let packed = packed(&weight(n_out, n_in, dtype));
         let inputs = values(23 * n_in, 5);
@@ -197,7 +181,7 @@ fn many_rows_are_cut_where_no_row_notices() {
 
 #[test]
 fn rows_widen_as_the_library_widens_them() {
-    for dtype in types() {
+    for dtype in formats() {
         for &n_in in widths(dtype) {
             let weight = weight(35, n_in, dtype);
             let packed = packed(&weight);
@@ -283,7 +267,7 @@ fn inputs_are_rounded_to_the_nearest_of_255() {
 
 #[test]
 fn inputs_that_are_not_finite_do_not_come_out_finite() {
-    for dtype in types() {
+    for dtype in formats() {
         let n_in = 256;
         let packed = packed(&weight(16, n_in, dtype));
         for bad in [f32::NAN, f32::INFINITY] {

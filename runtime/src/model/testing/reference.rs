@@ -12,6 +12,9 @@ use candle_core::{
 };
 use serde::Deserialize;
 
+use super::super::{
+    ComputeDevice, Feed, LoadOptions, LoadedModel, Logits, Want,
+};
 use super::tiny::{alphabet, tokenizer_json, write_safetensors};
 
 /// A model, and what it makes of some tokens.
@@ -24,9 +27,9 @@ pub(crate) struct Reference {
     tensors: BTreeMap<String, Vec<usize>>,
     pub(crate) tokens: Vec<u32>,
     /// The first logits of each row.
-    pub(crate) heads: Vec<Vec<f32>>,
+    heads: Vec<Vec<f32>>,
     /// The last row.
-    pub(crate) last: Vec<f32>,
+    last: Vec<f32>,
     /// How many times narrower the model was.
     #[serde(skip)]
     widened: Option<u8>,
@@ -38,7 +41,88 @@ pub(crate) fn references() -> Vec<Reference> {
         .expect("the file is ours")
 }
 
+/// Number formats of weights whose blocks are small integers.
+pub(crate) const QUANTISED: [GgmlDType; 8] = [
+    GgmlDType::Q4_0,
+    GgmlDType::Q4_1,
+    GgmlDType::Q5_0,
+    GgmlDType::Q5_1,
+    GgmlDType::Q8_0,
+    GgmlDType::Q4K,
+    GgmlDType::Q5K,
+    GgmlDType::Q6K,
+];
+
+/// Number formats of weights that are floating-point numbers.
+const FLOATS: [GgmlDType; 3] =
+    [GgmlDType::F32, GgmlDType::F16, GgmlDType::BF16];
+
+/// Returns the number formats of weights.
+pub(crate) fn formats() -> impl Iterator<Item = GgmlDType> {
+    FLOATS.into_iter().chain(QUANTISED)
+}
+
+/// Feeds the tokens in chunks, and returns all rows of logits.
+pub(crate) fn rows(
+    loaded: &LoadedModel,
+    tokens: &[u32],
+    chunk_len: usize,
+) -> Vec<Vec<f32>> {
+    let mut cache = loaded.model.new_cache();
+    let mut logits = Logits::new();
+    let mut rows = Vec::new();
+    for tokens in tokens.chunks(chunk_len) {
+        let feed = Feed { tokens, cache: &mut cache, want: Want::All };
+        loaded.model.forward(&mut [feed], &mut logits).expect("computed");
+        rows.extend(logits.rows(0).map(<[f32]>::to_vec));
+    }
+    rows
+}
+
+/// Returns how large the difference of two lists of rows is beside the
+/// second.
+pub(crate) fn relative_error(made: &[Vec<f32>], expected: &[Vec<f32>]) -> f64 {
+    let square = |values: &mut dyn Iterator<Item = f32>| {
+        values.map(|x| f64::from(x).powi(2)).sum::<f64>().sqrt()
+    };
+    let pairs = made.iter().flatten().zip(expected.iter().flatten());
+    let error = square(&mut pairs.map(|(a, b)| a - b));
+    error / square(&mut expected.iter().flatten().copied())
+}
+
 impl Reference {
+    /// Returns how the model is loaded for the processor's body.
+    pub(crate) fn options(&self) -> LoadOptions {
+        LoadOptions {
+            context_length: self.name.ends_with("-long").then_some(64),
+            device: ComputeDevice::Cpu,
+            ..LoadOptions::default()
+        }
+    }
+
+    /// Returns how far logits are from those of transformers.
+    pub(crate) fn difference(&self, rows: &[Vec<f32>]) -> f32 {
+        assert_eq!(rows.len(), self.heads.len());
+        let heads = rows.iter().zip(&self.heads);
+        let last = rows.iter().rev().zip([&self.last]);
+        heads
+            .chain(last)
+            .flat_map(|(row, expected)| row.iter().zip(expected))
+            .map(|(got, expected)| (got - expected).abs())
+            .fold(0.0, f32::max)
+    }
+
+    /// Writes what [`Reference::write_gguf`] writes, with the numbers that
+    /// come of a format stored in full.
+    pub(crate) fn write_wide_gguf(&self, path: &Path, dtype: GgmlDType) {
+        self.write_gguf_with(path, &|matrix| {
+            QTensor::quantize(matrix, dtype)
+                .and_then(|matrix| matrix.dequantize(&Device::Cpu))
+                .and_then(|wide| QTensor::quantize(&wide, GgmlDType::F32))
+                .expect("blocks fit")
+        });
+    }
+
     pub(crate) fn architecture(&self) -> &str {
         let kind = self.config["model_type"].as_str().expect("a string");
         kind.trim_end_matches("_text")
