@@ -1,8 +1,6 @@
 //! Grammars that were written to do harm, and what must become of each.
 //!
-//! A case is a grammar of one kind, with texts, and is one line of
-//! `maskwright check --batch` too: [`Case::line`]. Nothing of this crate is
-//! used here, so that the tests of the command can include the file.
+//! A case is a grammar of one kind, with texts.
 
 use std::fmt::Write as _;
 
@@ -68,35 +66,6 @@ impl Case {
         let answer = Answer::Judged(accepted.chain(refused).collect());
         Case { name: name.to_owned(), source, answer }
     }
-
-    /// Returns the case as a line of a batch.
-    pub fn line(&self) -> String {
-        let (key, value) = match &self.source {
-            Source::Schema(text) => ("schema", text.clone()),
-            Source::Tags(text) => ("tags", text.clone()),
-            Source::Regex(text) => ("regex", quoted(text)),
-            Source::Gbnf(text) => ("gbnf", quoted(text)),
-            Source::Choices(texts) => ("choices", list(texts)),
-        };
-        let texts = match &self.answer {
-            Answer::Refused(..) => "[]".to_owned(),
-            Answer::Judged(texts) => {
-                let texts = texts.iter().map(|(text, _)| text.clone());
-                list(&texts.collect::<Vec<_>>())
-            }
-        };
-        let name = quoted(&self.name);
-        format!(r#"{{"id": {name}, "{key}": {value}, "texts": {texts}}}"#)
-    }
-}
-
-fn quoted(text: &str) -> String {
-    serde_json::Value::from(text).to_string()
-}
-
-fn list(texts: &[String]) -> String {
-    let texts: Vec<String> = texts.iter().map(|text| quoted(text)).collect();
-    format!("[{}]", texts.join(", "))
 }
 
 fn schema(text: impl Into<String>) -> Source {
@@ -128,6 +97,12 @@ pub fn nested(before: &str, inner: &str, after: &str, n: usize) -> String {
 fn written(n: usize, separator: &str, write: fn(usize) -> String) -> String {
     let parts: Vec<String> = (0..n).map(write).collect();
     parts.join(separator)
+}
+
+/// Writes an expression that looks ahead for each letter.
+fn looks_ahead() -> String {
+    let looks = (b'a'..=b'z').map(|byte| format!("(?=.*{})", byte as char));
+    looks.collect()
 }
 
 /// Returns all cases: those that other engines have failed at, and more of
@@ -568,8 +543,7 @@ fn more_regex() -> Vec<Case> {
         Case::refused_at(text, regex(text), "invalid_regex", place)
     };
     let nested_twice = nested("(", "a", ")", 300);
-    let looks = (b'a'..=b'z').map(|byte| format!("(?=.*{})", byte as char));
-    let looks: String = looks.collect();
+    let looks = looks_ahead();
     let all: String = ('a'..='z').rev().collect();
     vec![
         invalid("a{2,1}", "1"),
@@ -741,10 +715,7 @@ fn large_schemas() -> Vec<Case> {
             "26 looks ahead in a pattern",
             schema(format!(
                 r#"{{"type": "string", "pattern": "^{}"}}"#,
-                ('a'..='z')
-                    .map(|c| ["(?=.*", c.encode_utf8(&mut [0; 4]), ")"]
-                        .concat())
-                    .collect::<String>()
+                looks_ahead()
             )),
             &["\"zyxwvutsrqponmlkjihgfedcba\""],
             &["\"abc\""],

@@ -1,7 +1,7 @@
 //! What strangers may send: an answer each time, never an abort.
 //!
-//! Everything runs on threads whose stack is no larger than 256 KiB, so that
-//! recursion on an input would show.
+//! What goes down into an input runs on threads whose stack is no larger than
+//! 256 KiB, so that recursion on it would show.
 
 mod deep;
 mod grammars;
